@@ -1,0 +1,178 @@
+// Package unit is the contract between the engine and a compute unit.
+//
+// A [Unit] compiles a program into a [Chunk]: its weights and the KV cache of
+// its own layers, resident on the unit. A chunk runs a [Task]: one block of
+// rows of one stream, or of several streams merged so that the weights are
+// read once.
+//
+// # Promises
+//
+// A unit has one queue: its owner calls Run, ReadKV, WriteKV and Truncate of
+// all its chunks from one goroutine at a time, in order. Calls on chunks of
+// different units may overlap. Compile and Close are called with no Run in
+// flight on the unit.
+//
+// On units of one kind the results of a row are equal bit for bit whatever the
+// other rows of the task are, however a prompt is cut into blocks, however the
+// layers are cut into chunks, and however many threads a unit has.
+//
+// A unit reads and writes a task's slices only while Run runs. It keeps views
+// into the weights of the program, so the model's file stays open until Close.
+//
+// An error of Run leaves the slots of that task undefined (the engine frees
+// them) and the rest of the chunk usable, unless it is a [LostError].
+//
+// Package unit/conformance is the suite that every unit must pass.
+package unit
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tandemrun/tandem/program"
+)
+
+// KV is the type of the values in a KV cache. Rows are rounded to it when they
+// are written and read only as they were written.
+type KV uint8
+
+const (
+	// F32 keeps rows as they are computed.
+	F32 KV = iota
+	// F16 rounds them to IEEE half precision, to nearest even.
+	F16
+)
+
+// Size is the number of bytes of n values.
+func (k KV) Size(n int) int64 {
+	if k == F16 {
+		return int64(n) * 2
+	}
+	return int64(n) * 4
+}
+
+func (k KV) String() string {
+	if k == F16 {
+		return "f16"
+	}
+	return "f32"
+}
+
+// ParseKV reads a KV type's name.
+func ParseKV(s string) (KV, error) {
+	switch s {
+	case "f32":
+		return F32, nil
+	case "f16":
+		return F16, nil
+	}
+	return 0, fmt.Errorf("KV type %q: it must be f32 or f16", s)
+}
+
+// A Unit is a compute unit with one in-order queue.
+type Unit interface {
+	// Name is what people call the unit, such as "cpu:0".
+	Name() string
+	// Kind names the class of units whose results are equal bit for bit.
+	Kind() string
+	// Compile makes a program's chunk. Its memory is bounded by o. A cancelled
+	// context stops it.
+	Compile(ctx context.Context, p *program.Program, o Options) (Chunk, error)
+	// Close frees the unit. Its chunks have been closed before.
+	Close() error
+}
+
+// Options bound what a chunk must be able to hold.
+type Options struct {
+	Slots   int // streams whose cache it keeps at once
+	Context int // positions of a stream
+	Block   int // most rows of one stream in a task
+	KV      KV
+	// Share gives, for layers whose cache the program reads but does not own,
+	// the chunk on this same unit that does. The cache of a layer that is not
+	// in Share is a copy, filled by WriteKV.
+	Share map[int]Chunk
+	// Progress, if not nil, is told as weights become ready. It may be called
+	// from several goroutines.
+	Progress func(bytes int64)
+}
+
+// CacheRows is how many rows a cache keeps for a stream: all positions, or for
+// a sliding window what the rows of a block can see.
+func (o Options) CacheRows(c program.Cache) int {
+	if c.Window > 0 {
+		return min(o.Context, c.Window+o.Block-1)
+	}
+	return o.Context
+}
+
+// CacheBytes is the size of the chunk's own caches and copies of caches.
+func (o Options) CacheBytes(p *program.Program) int64 {
+	var n int64
+	for _, c := range p.Caches {
+		if _, shared := o.Share[c.Layer]; !c.Own && shared {
+			continue
+		}
+		n += int64(o.Slots) * int64(o.CacheRows(c)) * o.KV.Size(c.KeyWidth()+c.ValueWidth())
+	}
+	return n
+}
+
+// A Chunk is a compiled program, resident on a unit.
+type Chunk interface {
+	// Run computes a task and returns when its results are in place.
+	Run(ctx context.Context, t *Task) error
+	// ReadKV copies the cache rows of a layer for positions [pos, pos+n) of a
+	// slot into k and v as they are stored, and WriteKV does the reverse, on a
+	// chunk that has a copy. Layers are those of the program's caches; k and v
+	// have [KV.Size] of n rows.
+	ReadKV(layer, slot, pos, n int, k, v []byte) error
+	WriteKV(layer, slot, pos, n int, k, v []byte) error
+	// Bytes is the memory of the chunk: weights as the unit keeps them, caches
+	// and buffers.
+	Bytes() Bytes
+	Close() error
+}
+
+// Bytes is the memory of a chunk by what it is for.
+type Bytes struct {
+	Weights int64 // read in every decode step
+	Tables  int64 // looked up by row
+	KV      int64
+	Buffers int64
+}
+
+// A Task is one run of a chunk. Parts are of different slots.
+type Task struct {
+	Parts []Part
+}
+
+// A Part is a block of one stream: its tokens, at positions Pos and up, in
+// cache slot Slot. In and Out follow the ports of the program. Logits has room
+// for one row of the vocabulary a wanted row, if the program has a head.
+type Part struct {
+	Slot    int
+	Pos     int
+	Tokens  []int32
+	Wanted  []int // rows of the block, ascending
+	In, Out []Rows
+	Logits  []float32
+}
+
+// Rows is a part of a row-major matrix: row r begins at Data[r*Stride].
+type Rows struct {
+	Data   []float32
+	Stride int
+}
+
+// Row returns the first n columns of row r.
+func (x Rows) Row(r, n int) []float32 { return x.Data[r*x.Stride : r*x.Stride+n] }
+
+// A LostError says that the unit itself is unusable from now on.
+type LostError struct {
+	Unit  string
+	Cause error
+}
+
+func (e *LostError) Error() string { return fmt.Sprintf("unit %s is lost: %v", e.Unit, e.Cause) }
+func (e *LostError) Unwrap() error { return e.Cause }
