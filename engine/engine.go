@@ -1,0 +1,355 @@
+// Package engine runs streams through a model that is split into chunks on
+// units.
+//
+// # Tasks and queues
+//
+// Each unit has one queue and one goroutine that works it off. A stream's work
+// is a sequence of blocks; a block is one task for each chunk that has
+// something to do for it. Dependencies between tasks are explicit: a chunk
+// needs what earlier chunks hand over for the same block, its own cache as the
+// stream's previous block left it, and may overwrite rows of a cache only when
+// the chunks that share it have read them. A task goes into its unit's queue
+// when its dependencies are done; queues are first come, first served, which
+// keeps streams fair to each other: blocks of a long prefill take turns with
+// the decode steps of other streams.
+//
+// When a unit is free and tasks of several streams for the same chunk are
+// waiting in its queue, they run as one: the weights are read once. Tasks of
+// different units overlap whenever both queues have work. There is no mode for
+// either.
+//
+// Units that have nothing to do park.
+//
+// # Promises
+//
+// The logits of a position do not depend on what other streams do, on merging,
+// on the block size or on the placement within one kind of unit.
+//
+// A cancelled context ends a stream's call within one task of each unit; the
+// stream's unstarted tasks are dropped and its slot is usable again.
+//
+// An Engine is safe for concurrent use; a [Stream] is used by one goroutine at
+// a time.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tandemrun/tandem/model"
+	"github.com/tandemrun/tandem/program"
+	"github.com/tandemrun/tandem/unit"
+)
+
+// Config says how a model is laid out and what the engine must hold.
+type Config struct {
+	Ranges  []model.Range // layers of each chunk, in order
+	Units   []unit.Unit   // unit of each chunk; a unit may appear several times
+	Slots   int           // streams at once
+	Context int           // positions of a stream
+	Block   int           // most rows of a stream in a task
+	KV      unit.KV
+	// Progress, if not nil, is told as weights become ready, with the total. It
+	// may be called from several goroutines.
+	Progress func(done, total int64)
+	// Observe, if not nil, is told of each task when it is done. It is called
+	// from the units' goroutines and must be quick.
+	Observe func(Record)
+}
+
+// A Record is what one task took.
+type Record struct {
+	Chunk, Unit int // indices; units in the order in which the chunks name them
+	Streams     int // streams whose rows ran together
+	Rows        int // rows of all of them
+	Wanted      int // rows whose logits were wanted
+	Pos         int // first position of the first stream
+	Start, End  time.Time
+	// Handoff is what moved between units for this task: bytes of shared K and V
+	// rows copied in and out, bytes of rows taken from another unit's chunk
+	// without a copy, and the time the copies took (within Start and End).
+	CopiedBytes, PassedBytes int64
+	CopyTime                 time.Duration
+}
+
+// ErrClosed is the error of calls on a closed engine.
+var ErrClosed = errors.New("the engine is closed")
+
+// Engine is a model on units. Make one with [New].
+type Engine struct {
+	cfg    Config
+	chunks []*chunk
+	queues []*queue // one for each different unit
+	vocab  int
+	wanted int // most wanted rows of a task, to bound the room for logits
+
+	mu     sync.Mutex
+	free   []int         // slots
+	freed  chan struct{} // closed and replaced when a slot becomes free
+	closed bool
+	work   sync.WaitGroup
+}
+
+// chunk is a compiled chunk and what it hands to others.
+type chunk struct {
+	index   int
+	p       *program.Program
+	c       unit.Chunk
+	q       *queue
+	inputs  []source
+	copies  []int // layers of caches that this chunk keeps a copy of
+	exports []int // layers of its caches that chunks on other units copy
+	sharers []int // chunks on this unit that read its caches
+	idle    bool  // has nothing to do in a block without wanted rows
+}
+
+// source says where an input of a chunk comes from: an output of an earlier
+// chunk, from a column of it.
+type source struct {
+	chunk, port, col int
+	away             bool // that chunk is on another unit
+}
+
+// New compiles the chunks, those of different units side by side. It takes
+// charge of the units and closes them in [Engine.Close]; if it fails it has
+// closed them.
+func New(ctx context.Context, m *model.Model, cfg Config) (*Engine, error) {
+	e := &Engine{cfg: cfg, vocab: m.Vocab, freed: make(chan struct{})}
+	err := e.build(ctx, m)
+	if err != nil {
+		return nil, errors.Join(err, e.closeAll())
+	}
+	for s := range cfg.Slots {
+		e.free = append(e.free, s)
+	}
+	for _, q := range e.queues {
+		e.work.Go(func() { e.serve(q) })
+	}
+	return e, nil
+}
+
+func (e *Engine) build(ctx context.Context, m *model.Model) error {
+	cfg := &e.cfg
+	queues := map[unit.Unit]*queue{}
+	for _, u := range cfg.Units {
+		if queues[u] == nil {
+			queues[u] = newQueue(e, u, len(e.queues))
+			e.queues = append(e.queues, queues[u])
+		}
+	}
+	if len(cfg.Ranges) == 0 || len(cfg.Ranges) != len(cfg.Units) {
+		return fmt.Errorf("%d chunks on %d units", len(cfg.Ranges), len(cfg.Units))
+	}
+	if cfg.Slots < 1 || cfg.Context < 1 || cfg.Block < 1 {
+		return fmt.Errorf("%d streams of %d positions in blocks of %d", cfg.Slots, cfg.Context, cfg.Block)
+	}
+	// A row of logits of a large vocabulary is a megabyte: few at a time.
+	e.wanted = max(1, min(cfg.Block, (32<<20)/(4*m.Vocab)))
+	next := 0
+	for i, r := range cfg.Ranges {
+		if r.First != next {
+			return fmt.Errorf("chunk %d begins at layer %d, not at %d", i+1, r.First, next)
+		}
+		next = r.Last
+		p, err := m.Program(r.First, r.Last)
+		if err != nil {
+			return fmt.Errorf("chunk %d: %w", i+1, err)
+		}
+		e.chunks = append(e.chunks, &chunk{index: i, p: p, q: queues[cfg.Units[i]], idle: idle(p)})
+	}
+	if next != len(m.Layers) {
+		return fmt.Errorf("the chunks end at layer %d of %d", next, len(m.Layers))
+	}
+	for _, c := range e.chunks {
+		if err := e.connect(c); err != nil {
+			return err
+		}
+	}
+	return e.compile(ctx)
+}
+
+// idle reports whether a program does nothing for rows that are not wanted.
+func idle(p *program.Program) bool {
+	for _, b := range p.Buffers {
+		if b.Rows == program.All {
+			return false
+		}
+	}
+	return true
+}
+
+// connect finds the sources of a chunk's inputs and the owners of its caches.
+func (e *Engine) connect(c *chunk) error {
+	for _, in := range c.p.Inputs {
+		s, err := e.source(c, in)
+		if err != nil {
+			return err
+		}
+		c.inputs = append(c.inputs, s)
+	}
+	for _, x := range c.p.Caches {
+		if x.Own {
+			continue
+		}
+		owner := e.owner(x.Layer)
+		if owner == nil {
+			return fmt.Errorf("chunk %d: no chunk has the cache of layer %d", c.index+1, x.Layer)
+		}
+		if owner.q == c.q {
+			owner.sharers = append(owner.sharers, c.index)
+			continue
+		}
+		c.copies = append(c.copies, x.Layer)
+		owner.exports = appendNew(owner.exports, x.Layer)
+	}
+	return nil
+}
+
+func (e *Engine) source(c *chunk, in program.Port) (source, error) {
+	for i := c.index - 1; i >= 0; i-- {
+		from := e.chunks[i]
+		for k, out := range from.p.Outputs {
+			if out.Name == in.Name && out.Rows == in.Rows && out.Col <= in.Col && in.Col+in.View.Width <= out.Col+out.View.Width {
+				return source{i, k, in.Col - out.Col, from.q != c.q}, nil
+			}
+		}
+	}
+	return source{}, fmt.Errorf("chunk %d: no earlier chunk hands over %s", c.index+1, in.Name)
+}
+
+func (e *Engine) owner(layer int) *chunk {
+	for _, c := range e.chunks {
+		if layer >= c.p.First && layer < c.p.Last {
+			return c
+		}
+	}
+	return nil
+}
+
+func appendNew(list []int, x int) []int {
+	for _, y := range list {
+		if x == y {
+			return list
+		}
+	}
+	return append(list, x)
+}
+
+// compile compiles the chunks of each unit in order, units side by side.
+func (e *Engine) compile(ctx context.Context) error {
+	var total int64
+	for _, c := range e.chunks {
+		w, _ := c.p.Bytes()
+		total += w
+	}
+	var done int64
+	var mu sync.Mutex
+	progress := func(n int64) {
+		if e.cfg.Progress == nil {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		done += n
+		e.cfg.Progress(done, total)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	for _, q := range e.queues {
+		wg.Go(func() {
+			for _, c := range e.chunks {
+				if c.q != q {
+					continue
+				}
+				if err := e.compileChunk(ctx, c, progress); err != nil {
+					cancel(fmt.Errorf("loading chunk %d on %s: %w", c.index+1, q.unit.Name(), err))
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+func (e *Engine) compileChunk(ctx context.Context, c *chunk, progress func(int64)) error {
+	share := map[int]unit.Chunk{}
+	for _, x := range c.p.Caches {
+		if owner := e.owner(x.Layer); !x.Own && owner.q == c.q {
+			share[x.Layer] = owner.c
+		}
+	}
+	var err error
+	c.c, err = c.q.unit.Compile(ctx, c.p, unit.Options{
+		Slots: e.cfg.Slots, Context: e.cfg.Context, Block: e.cfg.Block, KV: e.cfg.KV,
+		Share: share, Progress: progress,
+	})
+	return err
+}
+
+// A ChunkInfo describes a chunk of the engine.
+type ChunkInfo struct {
+	Name        string // c1, c2, ...
+	First, Last int    // first and last layer
+	Unit        string
+	Bytes       unit.Bytes
+}
+
+// Chunks lists the chunks in order.
+func (e *Engine) Chunks() []ChunkInfo {
+	var out []ChunkInfo
+	for i, c := range e.chunks {
+		out = append(out, ChunkInfo{fmt.Sprintf("c%d", i+1), c.p.First, c.p.Last - 1, c.q.unit.Name(), c.c.Bytes()})
+	}
+	return out
+}
+
+// Units lists the engine's units; [Record.Unit] is an index into it.
+func (e *Engine) Units() []string {
+	var out []string
+	for _, q := range e.queues {
+		out = append(out, q.unit.Name())
+	}
+	return out
+}
+
+// Context is the number of positions a stream can have.
+func (e *Engine) Context() int { return e.cfg.Context }
+
+// Vocab is the length of a row of logits.
+func (e *Engine) Vocab() int { return e.vocab }
+
+// Close waits for the tasks in hand, ends the calls of all streams with
+// [ErrClosed] and frees chunks and units.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closed {
+		e.mu.Unlock()
+		return nil
+	}
+	e.closed = true
+	close(e.freed)
+	for _, q := range e.queues {
+		q.wake.Signal()
+	}
+	e.mu.Unlock()
+	e.work.Wait()
+	return e.closeAll()
+}
+
+func (e *Engine) closeAll() error {
+	var errs []error
+	for _, c := range e.chunks {
+		if c.c != nil {
+			errs = append(errs, c.c.Close())
+		}
+	}
+	for _, q := range e.queues {
+		errs = append(errs, q.unit.Close())
+	}
+	return errors.Join(errs...)
+}

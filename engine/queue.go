@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"sync"
+
+	"github.com/tandemrun/tandem/unit"
+)
+
+// queue is a unit's tasks whose dependencies are done, in the order in which
+// they became so.
+type queue struct {
+	unit  unit.Unit
+	index int
+	ready []*task
+	wake  *sync.Cond // on the engine's mutex
+}
+
+func newQueue(e *Engine, u unit.Unit, index int) *queue {
+	return &queue{unit: u, index: index, wake: sync.NewCond(&e.mu)}
+}
+
+// A task is one chunk's work for one block.
+type task struct {
+	b     *block
+	c     *chunk
+	waits int     // dependencies that are not done
+	next  []*task // tasks that wait for this one
+	done  bool
+}
+
+// after makes t wait for earlier, unless that is done. e.mu is held.
+func (t *task) after(earlier *task) {
+	if earlier == nil || earlier.done || earlier == t {
+		return
+	}
+	for _, x := range earlier.next {
+		if x == t {
+			return
+		}
+	}
+	earlier.next = append(earlier.next, t)
+	t.waits++
+}
+
+// enqueue puts a task whose dependencies are done into its unit's queue.
+func (t *task) enqueue() {
+	t.c.q.ready = append(t.c.q.ready, t)
+	t.c.q.wake.Signal()
+}
+
+// serve works off a unit's queue until the engine is closed.
+func (e *Engine) serve(q *queue) {
+	var batch []*task
+	var job unit.Task
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for {
+		for len(q.ready) == 0 {
+			if e.closed {
+				return
+			}
+			q.wake.Wait()
+		}
+		batch = e.pick(q, batch[:0])
+		err := batch[0].b.stopped(e)
+		var r Record
+		if err == nil {
+			e.mu.Unlock()
+			r, err = e.run(q, batch, &job)
+			e.mu.Lock()
+		}
+		for _, t := range batch {
+			if err == nil {
+				t.b.records = append(t.b.records, r)
+			}
+			e.finish(t, err)
+		}
+	}
+}
+
+// pick takes the first task of the queue and those of other streams for the
+// same chunk that fit beside it. e.mu is held.
+func (e *Engine) pick(q *queue, batch []*task) []*task {
+	first := q.ready[0]
+	batch = append(batch, first)
+	alone := first.b.stopped(e) != nil
+	rows, wanted := len(first.b.tokens), len(first.b.wanted)
+	rest := q.ready[:0]
+	for _, t := range q.ready[1:] {
+		n, w := len(t.b.tokens), len(t.b.wanted)
+		if t.c != first.c || rows+n > e.cfg.Block || wanted+w > e.wanted || alone || t.b.stopped(e) != nil {
+			rest = append(rest, t)
+			continue
+		}
+		batch = append(batch, t)
+		rows, wanted = rows+n, wanted+w
+	}
+	clear(q.ready[len(rest):])
+	q.ready = rest
+	return batch
+}
+
+// run runs a batch of tasks of one chunk.
+func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
+	c := batch[0].c
+	r := Record{Chunk: c.index, Unit: q.index, Streams: len(batch), Pos: batch[0].b.pos, Start: now()}
+	job.Parts = job.Parts[:0]
+	for _, t := range batch {
+		if err := t.b.receive(c, &r); err != nil {
+			return r, err
+		}
+		if c.idle && len(t.b.wanted) == 0 {
+			continue // the block brought cache rows and nothing to compute
+		}
+		job.Parts = append(job.Parts, t.b.part(c))
+		r.Rows += len(t.b.tokens)
+		r.Wanted += len(t.b.wanted)
+	}
+	if len(job.Parts) > 0 {
+		// A task that has begun is not interrupted: its context is the batch's.
+		if err := c.c.Run(context.Background(), job); err != nil {
+			return r, err
+		}
+	}
+	for _, t := range batch {
+		if err := t.b.export(c, &r); err != nil {
+			return r, err
+		}
+	}
+	r.End = now()
+	if e.cfg.Observe != nil {
+		e.cfg.Observe(r)
+	}
+	return r, nil
+}
+
+// finish marks a task as done and frees those that waited for it. e.mu is held.
+func (e *Engine) finish(t *task, err error) {
+	t.done = true
+	if err != nil && t.b.err == nil {
+		t.b.err = err
+	}
+	for _, n := range t.next {
+		if n.waits--; n.waits == 0 {
+			n.enqueue()
+		}
+	}
+	t.next = nil
+	if t.b.left--; t.b.left == 0 {
+		close(t.b.finished)
+	}
+}

@@ -1,0 +1,234 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// now is the time stamp of records.
+func now() time.Time { return time.Now() }
+
+// A Stream is one sequence: its tokens so far and its slot in every chunk's
+// cache. It is used by one goroutine at a time.
+type Stream struct {
+	e      *Engine
+	slot   int
+	tokens []int32 // evaluated so far; the next position is their number
+	high   int     // positions below may have been written to caches
+	last   []*task // newest task of each chunk
+	failed error   // why the blocks in flight are dropped
+	spare  []*block
+	recent []Record
+	closed bool
+}
+
+// ErrContext is the error of a call that would take a stream past its context.
+var ErrContext = errors.New("the context is full")
+
+// Stream takes a free slot, waiting for one until ctx is done.
+func (e *Engine) Stream(ctx context.Context) (*Stream, error) {
+	for {
+		e.mu.Lock()
+		if e.closed {
+			e.mu.Unlock()
+			return nil, ErrClosed
+		}
+		if n := len(e.free); n > 0 {
+			slot := e.free[n-1]
+			e.free = e.free[:n-1]
+			e.mu.Unlock()
+			return &Stream{e: e, slot: slot, last: make([]*task, len(e.chunks))}, nil
+		}
+		freed := e.freed
+		e.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("waiting for a free stream of %d: %w", e.cfg.Slots, context.Cause(ctx))
+		}
+	}
+}
+
+// Close gives the slot back.
+func (s *Stream) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	s.e.mu.Lock()
+	defer s.e.mu.Unlock()
+	s.e.free = append(s.e.free, s.slot)
+	if !s.e.closed {
+		close(s.e.freed)
+		s.e.freed = make(chan struct{})
+	}
+}
+
+// Tokens are the tokens evaluated so far. The slice is the stream's own.
+func (s *Stream) Tokens() []int32 { return s.tokens }
+
+// Records are what the tasks of the last Forward took, in order of their end.
+func (s *Stream) Records() []Record { return s.recent }
+
+// Want says which logits a Forward computes.
+type Want uint8
+
+const (
+	// Last wants the logits of the last token.
+	Last Want = iota
+	// Every wants those of all tokens.
+	Every
+	// None wants none: the tokens only fill the caches.
+	None
+)
+
+// Forward evaluates tokens behind those evaluated so far and calls each with
+// the logits of the wanted positions in ascending order. The slice of logits
+// is valid during the call; an error of each ends the Forward.
+//
+// After an error the stream has the tokens whose blocks were done, or none if
+// the caches can no longer be brought back to there. Forward returns
+// [ErrContext], with nothing done, if the tokens do not fit.
+func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each func(pos int, logits []float32) error) error {
+	if s.closed {
+		return errors.New("the stream is closed")
+	}
+	if len(s.tokens)+len(tokens) > s.e.cfg.Context {
+		return fmt.Errorf("%w: %d tokens behind %d do not fit into %d positions", ErrContext, len(tokens), len(s.tokens), s.e.cfg.Context)
+	}
+	s.recent = s.recent[:0]
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var flying []*block
+	var failure error
+	fail := func(err error) {
+		if failure == nil && err != nil {
+			failure = err
+			s.e.mu.Lock()
+			s.failed = err // drops the tasks of the blocks behind
+			s.e.mu.Unlock()
+		}
+	}
+	pos := len(s.tokens)
+	for rest := tokens; len(rest) > 0 || len(flying) > 0; {
+		// A block behind another can only overlap it if there is another unit.
+		for len(rest) > 0 && len(flying) < len(s.e.queues) && failure == nil {
+			n := min(len(rest), s.e.blockSize(want))
+			b := s.block(ctx, pos, rest[:n], want, n == len(rest))
+			if err := s.e.submit(b); err != nil {
+				fail(err)
+				break
+			}
+			flying, rest, pos = append(flying, b), rest[n:], pos+n
+			s.high = max(s.high, pos)
+		}
+		if len(flying) == 0 {
+			break
+		}
+		b := flying[0]
+		flying = flying[1:]
+		<-b.finished
+		fail(b.err)
+		s.recent = append(s.recent, b.records...)
+		if failure == nil {
+			s.tokens = append(s.tokens, b.tokens...)
+			for i, at := range b.wanted {
+				if err := each(b.pos+at, b.logits[i*s.e.vocab:(i+1)*s.e.vocab]); err != nil {
+					fail(err)
+					break
+				}
+			}
+		}
+		s.spare = append(s.spare, b)
+	}
+	if failure != nil {
+		s.e.mu.Lock()
+		s.failed = nil
+		s.e.mu.Unlock()
+		if !s.canReturn(len(s.tokens)) {
+			s.reset()
+		}
+	}
+	return failure
+}
+
+// blockSize is how many tokens a block has at most.
+func (e *Engine) blockSize(want Want) int {
+	if want == Every {
+		return min(e.cfg.Block, e.wanted)
+	}
+	return e.cfg.Block
+}
+
+func (s *Stream) block(ctx context.Context, pos int, tokens []int32, want Want, final bool) *block {
+	b := &block{e: s.e, s: s}
+	if n := len(s.spare); n > 0 {
+		b, s.spare = s.spare[n-1], s.spare[:n-1]
+	}
+	b.ctx, b.pos, b.err, b.left = ctx, pos, nil, 0
+	b.finished = make(chan struct{})
+	b.records = b.records[:0]
+	b.tokens = append(b.tokens[:0], tokens...)
+	b.wanted = b.wanted[:0]
+	for i := range tokens {
+		if want == Every || want == Last && final && i == len(tokens)-1 {
+			b.wanted = append(b.wanted, i)
+		}
+	}
+	b.room()
+	return b
+}
+
+// canReturn reports whether the caches still hold what a token at position n
+// sees. A sliding window's ring has forgotten what newer rows replaced.
+func (s *Stream) canReturn(n int) bool {
+	for _, c := range s.e.chunks {
+		for _, x := range c.p.Caches {
+			if x.Window == 0 {
+				continue
+			}
+			rows := min(s.e.cfg.Context, x.Window+s.e.cfg.Block-1)
+			if s.high-rows > max(0, n-x.Window+1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *Stream) reset() { s.tokens, s.high = s.tokens[:0], 0 }
+
+// Return makes the stream as it was when it had n tokens, and reports whether
+// it could; if not, it is empty now: the window of a sliding layer has moved on
+// and the tokens must be evaluated again.
+func (s *Stream) Return(n int) bool {
+	if n >= len(s.tokens) {
+		return n == len(s.tokens)
+	}
+	if n > 0 && !s.canReturn(n) {
+		s.reset()
+		return false
+	}
+	s.tokens = s.tokens[:n]
+	if n == 0 {
+		s.reset()
+	}
+	return true
+}
+
+// Reuse keeps what the stream has in common with a prompt, but never all of
+// it, and returns how many of the prompt's tokens need not be evaluated again.
+func (s *Stream) Reuse(prompt []int32) int {
+	n := 0
+	for n < len(prompt)-1 && n < len(s.tokens) && prompt[n] == s.tokens[n] {
+		n++
+	}
+	s.Return(n)
+	return len(s.tokens)
+}
+
+// Snapshot returns a copy of the tokens evaluated so far.
+func (s *Stream) Snapshot() []int32 { return slices.Clone(s.tokens) }
