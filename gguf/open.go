@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -205,13 +206,12 @@ func (f *File) add(p *part, size int) {
 	if f.byName == nil {
 		f.name, f.version, f.alignment = p.name, p.version, p.alignment
 		f.entries, f.index = p.entries, p.index
-		f.byName = make(map[string]*Tensor, len(p.tensors))
+		f.tensors, f.byName, f.size = p.tensors, p.byName, int64(size)
+		return
 	}
 	f.size += int64(size)
 	f.tensors = append(f.tensors, p.tensors...)
-	for _, t := range p.tensors {
-		f.byName[t.Name] = t
-	}
+	maps.Copy(f.byName, p.byName)
 }
 
 // splitKey returns an integer of the part's metadata, or missing if the key is not there.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -18,6 +19,7 @@ type part struct {
 	entries   []entry
 	index     map[string]int
 	tensors   []*Tensor
+	byName    map[string]*Tensor
 }
 
 // parser walks over the bytes of a file. at never exceeds len(data).
@@ -100,7 +102,7 @@ func (p *parser) identifier(field string) (string, error) {
 // parse reads and checks a whole file.
 func parse(name string, data []byte) (*part, error) {
 	p := &parser{name: name, data: data}
-	f := &part{name: name, index: map[string]int{}}
+	f := &part{name: name, index: map[string]int{}, byName: map[string]*Tensor{}}
 	version, err := p.header()
 	if err != nil {
 		return nil, err
@@ -170,8 +172,17 @@ func (p *parser) entry(f *part, i int) error {
 		return err
 	}
 	f.index[key] = len(f.entries)
-	f.entries = append(f.entries, entry{key, int64(start), v})
+	f.entries = append(double(f.entries), entry{key, int64(start), v})
 	return nil
+}
+
+// double makes room for at least one more element by doubling, so that all growth together allocates no more than
+// twice what is kept; append alone would slow down to a quarter at a time.
+func double[T any](s []T) []T {
+	if len(s) == cap(s) {
+		s = slices.Grow(s, max(len(s), 16))
+	}
+	return s
 }
 
 // valueType reads a value type.
@@ -233,7 +244,10 @@ func (p *parser) array(field string, depth int) (Value, error) {
 		if err != nil {
 			return Value{}, err
 		}
-		if i := slices.IndexFunc(b, func(c byte) bool { return c > 1 }); elem == Bool && i >= 0 {
+		if elem != Bool {
+			break
+		}
+		if i := slices.IndexFunc(b, func(c byte) bool { return c > 1 }); i >= 0 {
 			return Value{}, p.fail(start+i, field, "a bool is 0 or 1, not %d", b[i])
 		}
 	}
@@ -257,41 +271,44 @@ func (p *parser) alignment(f *part) error {
 	return nil
 }
 
+// described is where a tensor's description says that its data lies.
+type described struct {
+	start  int    // of the description in the file
+	offset uint64 // of the data in the data section
+	bytes  uint64
+}
+
 // tensors reads n tensor descriptions and places their data.
 func (p *parser) tensors(f *part, n int) error {
-	type described struct {
-		start  int    // of the description
-		offset uint64 // within the data section
-		bytes  uint64
-	}
 	var places []described
-	names := map[string]int{}
 	for i := range n {
 		start := p.at
 		t, offset, size, err := p.tensor(fmt.Sprintf("name of tensor %d", i))
 		if err != nil {
 			return err
 		}
-		if first, ok := names[t.Name]; ok {
-			return p.fail(start, tensorField(t.Name), "the name stands twice in the file, first at byte %d", places[first].start)
+		if first, ok := f.byName[t.Name]; ok {
+			return p.fail(start, tensorField(t.Name), "the name stands twice in the file, first at byte %d", places[slices.Index(f.tensors, first)].start)
 		}
-		names[t.Name] = i
-		places = append(places, described{start, offset, size})
-		f.tensors = append(f.tensors, t)
+		f.byName[t.Name] = t
+		places = append(double(places), described{start, offset, size})
+		f.tensors = append(double(f.tensors), t)
 	}
+	return p.place(f, places)
+}
 
+// place gives the tensors their data: inside the file, aligned, no byte belonging to two of them.
+func (p *parser) place(f *part, places []described) error {
 	section := uint64(p.at)
-	if over := section % f.alignment; over != 0 {
-		section += f.alignment - over // no overflow: both are below 2^63
-	}
+	section += padding(section, f.alignment) // no overflow: both are below 2^63
 	for i, t := range f.tensors {
-		d, field := places[i], tensorField(t.Name)
+		d := places[i]
 		if d.offset%f.alignment != 0 {
-			return p.fail(d.start, field, "offset %d is no multiple of the alignment %d", d.offset, f.alignment)
+			return p.fail(d.start, tensorField(t.Name), "offset %d is no multiple of the alignment %d", d.offset, f.alignment)
 		}
 		end, carry := bits.Add64(d.offset, d.bytes, 0)
 		if carry != 0 || section > uint64(len(p.data)) || end > uint64(len(p.data))-section {
-			return p.fail(d.start, field, "its data, %d bytes at %d of the data section (byte %d of the file), reaches past the file's end at byte %d: the file is truncated or damaged",
+			return p.fail(d.start, tensorField(t.Name), "its data, %d bytes at %d of the data section (byte %d of the file), reaches past the file's end at byte %d: the file is truncated or damaged",
 				d.bytes, d.offset, section, len(p.data))
 		}
 		at := section + d.offset
@@ -332,18 +349,11 @@ func (p *parser) tensor(field string) (t *Tensor, offset, size uint64, err error
 		return nil, 0, 0, p.fail(start, field, "has %d dimensions; 1 to %d are possible", n, maxDims)
 	}
 	start = p.at
-	elements := uint64(1)
 	t.Dims = make([]uint64, n)
 	for i := range t.Dims {
-		d, err := p.uint64(field)
-		if err != nil {
+		if t.Dims[i], err = p.uint64(field); err != nil {
 			return nil, 0, 0, err
 		}
-		high, low := bits.Mul64(elements, d)
-		if d == 0 || high != 0 || low > 1<<63-1 {
-			return nil, 0, 0, p.fail(start+8*i, field, "dimension %d is %d: a dimension is at least 1, and their product below 2^63", i, d)
-		}
-		t.Dims[i], elements = d, low
 	}
 	typeStart := p.at
 	id, err := p.uint32(field)
@@ -351,17 +361,39 @@ func (p *parser) tensor(field string) (t *Tensor, offset, size uint64, err error
 		return nil, 0, 0, err
 	}
 	t.Type = quant.Type(id)
-	block := uint64(t.Type.BlockSize())
-	if block == 0 {
+	if t.Type.BlockSize() == 0 {
 		return nil, 0, 0, p.fail(typeStart, field, "its type %v has no known layout, so its data cannot be found", t.Type)
 	}
-	if t.Dims[0]%block != 0 {
-		return nil, 0, 0, p.fail(start, field, "rows of %d elements are no multiple of %v's block of %d", t.Dims[0], t.Type, block)
-	}
-	high, size := bits.Mul64(elements/block, uint64(t.Type.BlockBytes()))
-	if high != 0 || size > 1<<63-1 {
-		return nil, 0, 0, p.fail(start, field, "its data would take more than 2^63 bytes")
+	if size, err = tensorBytes(t.Type, t.Dims); err != nil {
+		return nil, 0, 0, p.fail(start, field, "%v", err)
 	}
 	offset, err = p.uint64(field)
 	return t, offset, size, err
+}
+
+// tensorBytes returns the bytes of a tensor, which are below 2^63.
+func tensorBytes(t quant.Type, dims []uint64) (uint64, error) {
+	if len(dims) < 1 || len(dims) > maxDims {
+		return 0, fmt.Errorf("has %d dimensions; 1 to %d are possible", len(dims), maxDims)
+	}
+	elements := uint64(1)
+	for i, d := range dims {
+		high, low := bits.Mul64(elements, d)
+		if d == 0 || high != 0 || low > math.MaxInt64 {
+			return 0, fmt.Errorf("dimension %d is %d: a dimension is at least 1, and their product below 2^63", i, d)
+		}
+		elements = low
+	}
+	block := uint64(t.BlockSize())
+	if block == 0 {
+		return 0, fmt.Errorf("its type %v has no known layout, so its data cannot be found", t)
+	}
+	if dims[0]%block != 0 {
+		return 0, fmt.Errorf("rows of %d elements are no multiple of %v's block of %d", dims[0], t, block)
+	}
+	high, size := bits.Mul64(elements/block, uint64(t.BlockBytes()))
+	if high != 0 || size > math.MaxInt64 {
+		return 0, fmt.Errorf("its data would take more than 2^63 bytes")
+	}
+	return size, nil
 }
