@@ -1,0 +1,300 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/tandemrun/tandem/quant"
+)
+
+// lanes is the number of rows in a panel.
+const lanes = 16
+
+// kind is a panel format: how 16 rows of weights lie in memory for a product. docs/kernels.md draws them.
+type kind uint8
+
+const (
+	kindF32 kind = iota
+	kindF16
+	kindBF16
+	kindQ4_0
+	kindQ4_1
+	kindQ5_0
+	kindQ5_1
+	kindQ8_0
+	kindQ4_K
+	kindQ5_K
+	kindQ6_K
+	kinds
+)
+
+// A format describes a kind. Its panel is a sequence of blocks; a block holds the same columns of 16 rows. In a block,
+// a register of 64 bytes holds four consecutive columns of the 16 rows, so that a lane of a dot product instruction is
+// a row and the activations are a broadcast.
+type format struct {
+	columns int // of a block
+	bytes   int // of a block of 16 rows
+	file    int // bytes of one row's block in the file
+
+	// Where the parts of a file's block go. A run copies n units of each row: unit i of row r goes to
+	// dst + (i*16+r) units.
+	halves, words, octets []run
+	flip                  byte                           // codes are XORed with it, which makes them unsigned
+	special               func(dst, src []byte, row int) // what no run can do
+
+	// The integer form, in sub-blocks of 32 columns.
+	int8   bool
+	offset int32 // a code stands for code-offset
+	split  bool  // the two halves of a sub-block have their own scales
+	min    bool  // a value is scale*code + min
+}
+
+type run struct{ src, dst, n int }
+
+// A subBlock is 32 columns of a panel, taken apart.
+type subBlock struct {
+	code  [8][lanes][4]uint8 // group of 4 columns, row, column
+	scale [2][lanes]float32  // of the first and the last 16 columns; only the first unless split
+	min   [lanes]float32
+}
+
+var formats = [kinds]format{
+	kindF32:  {columns: 1, bytes: 64, file: 4, words: []run{{0, 0, 1}}},
+	kindF16:  {columns: 1, bytes: 32, file: 2, halves: []run{{0, 0, 1}}},
+	kindBF16: {columns: 1, bytes: 32, file: 2, halves: []run{{0, 0, 1}}},
+	kindQ4_0: {columns: 32, bytes: 288, file: 18,
+		halves: []run{{0, 0, 1}}, words: []run{{2, 32, 4}},
+		int8: true, offset: 8},
+	kindQ4_1: {columns: 32, bytes: 320, file: 20,
+		halves: []run{{0, 0, 2}}, words: []run{{4, 64, 4}},
+		int8: true, min: true},
+	kindQ5_0: {columns: 32, bytes: 352, file: 22,
+		halves: []run{{0, 0, 1}}, words: []run{{6, 96, 4}}, special: packQ5_0,
+		int8: true, offset: 16},
+	kindQ5_1: {columns: 32, bytes: 384, file: 24,
+		halves: []run{{0, 0, 2}}, words: []run{{8, 128, 4}}, special: packQ5_1,
+		int8: true, min: true},
+	kindQ8_0: {columns: 32, bytes: 544, file: 34,
+		halves: []run{{0, 0, 1}}, words: []run{{2, 32, 8}}, flip: 0x80,
+		int8: true, offset: 128},
+	kindQ4_K: {columns: 256, bytes: 2368, file: 144,
+		halves: []run{{0, 0, 2}}, words: []run{{16, 320, 32}}, special: packScalesK,
+		int8: true, min: true},
+	kindQ5_K: {columns: 256, bytes: 2880, file: 176,
+		halves: []run{{0, 0, 2}}, words: []run{{16, 320, 40}}, special: packScalesK,
+		int8: true, min: true},
+	kindQ6_K: {columns: 256, bytes: 3360, file: 210,
+		halves: []run{{208, 0, 1}}, octets: []run{{192, 32, 16}}, words: []run{{0, 288, 48}},
+		int8: true, offset: 32, split: true},
+}
+
+// kindOf returns the panel format of a type; native is false where there is none and rows go through float32.
+func kindOf(t quant.Type) (k kind, native bool) {
+	switch t {
+	case quant.F32:
+		return kindF32, true
+	case quant.F16:
+		return kindF16, true
+	case quant.BF16:
+		return kindBF16, true
+	case quant.Q4_0:
+		return kindQ4_0, true
+	case quant.Q4_1:
+		return kindQ4_1, true
+	case quant.Q5_0:
+		return kindQ5_0, true
+	case quant.Q5_1:
+		return kindQ5_1, true
+	case quant.Q8_0:
+		return kindQ8_0, true
+	case quant.Q4_K:
+		return kindQ4_K, true
+	case quant.Q5_K:
+		return kindQ5_K, true
+	case quant.Q6_K:
+		return kindQ6_K, true
+	}
+	return kindF32, false
+}
+
+// spread moves bit 4g+j of the 32 high bits of a block to bit g of byte j.
+func spread(h uint32) (w uint32) {
+	for j := range 4 {
+		for g := range 8 {
+			w |= h >> (4*g + j) & 1 << (8*j + g)
+		}
+	}
+	return w
+}
+
+func packQ5_0(dst, src []byte, row int) {
+	binary.LittleEndian.PutUint32(dst[32+4*row:], spread(binary.LittleEndian.Uint32(src[2:])))
+}
+
+func packQ5_1(dst, src []byte, row int) {
+	binary.LittleEndian.PutUint32(dst[64+4*row:], spread(binary.LittleEndian.Uint32(src[4:])))
+}
+
+// packScalesK widens the eight 6-bit scales and mins of Q4_K and Q5_K to bytes.
+func packScalesK(dst, src []byte, row int) {
+	q := src[4:16]
+	for j := range 4 {
+		dst[64+16*j+row] = q[j] & 63
+		dst[192+16*j+row] = q[j+4] & 63
+		dst[64+16*(j+4)+row] = q[j+8]&15 | q[j]>>6<<4
+		dst[192+16*(j+4)+row] = q[j+8]>>4 | q[j+4]>>6<<4
+	}
+}
+
+// unpack takes sub-block s of a panel's block apart.
+func (b *subBlock) unpack(k kind, p []byte, s int) {
+	switch k {
+	case kindQ4_0:
+		b.q4_0(p)
+	case kindQ4_1:
+		b.q4_1(p)
+	case kindQ5_0:
+		b.q5_0(p)
+	case kindQ5_1:
+		b.q5_1(p)
+	case kindQ8_0:
+		b.q8_0(p)
+	case kindQ4_K:
+		b.q4_K(p, s)
+	case kindQ5_K:
+		b.q5_K(p, s)
+	case kindQ6_K:
+		b.q6_K(p, s)
+	}
+}
+
+// readHalves reads the 16 halves at the start of b.
+func readHalves(dst *[lanes]float32, b []byte) {
+	for r := range dst {
+		dst[r] = quant.F16ToF32(binary.LittleEndian.Uint16(b[2*r:]))
+	}
+}
+
+// nibbles reads four registers whose low halves are groups 0 to 3 and whose high halves are groups 4 to 7.
+func (b *subBlock) nibbles(q []byte) {
+	for i := range 4 {
+		for r := range lanes {
+			for j := range 4 {
+				c := q[64*i+4*r+j]
+				b.code[i][r][j] = c & 15
+				b.code[i+4][r][j] = c >> 4
+			}
+		}
+	}
+}
+
+// high adds the bit numbered bit of register i%n to the codes of group i as their bit 4; each group has the next bit
+// where step is 1.
+func (b *subBlock) high(q []byte, n, bit, step int) {
+	for i := range 8 {
+		for r := range lanes {
+			for j := range 4 {
+				b.code[i][r][j] |= q[i%n*64+4*r+j] >> (bit + step*i) & 1 << 4
+			}
+		}
+	}
+}
+
+func (b *subBlock) q4_0(p []byte) {
+	readHalves(&b.scale[0], p)
+	b.nibbles(p[32:])
+}
+
+func (b *subBlock) q4_1(p []byte) {
+	readHalves(&b.scale[0], p)
+	readHalves(&b.min, p[32:])
+	b.nibbles(p[64:])
+}
+
+func (b *subBlock) q5_0(p []byte) {
+	readHalves(&b.scale[0], p)
+	b.nibbles(p[96:])
+	b.high(p[32:], 1, 0, 1)
+}
+
+func (b *subBlock) q5_1(p []byte) {
+	readHalves(&b.scale[0], p)
+	readHalves(&b.min, p[32:])
+	b.nibbles(p[128:])
+	b.high(p[64:], 1, 0, 1)
+}
+
+func (b *subBlock) q8_0(p []byte) {
+	readHalves(&b.scale[0], p)
+	for i := range b.code {
+		for r := range lanes {
+			copy(b.code[i][r][:], p[32+64*i+4*r:])
+		}
+	}
+}
+
+// scalesK multiplies the scales and mins of sub-block s with those of the whole block; the products are exact.
+func (b *subBlock) scalesK(p []byte, s int) {
+	readHalves(&b.scale[0], p)
+	readHalves(&b.min, p[32:])
+	for r := range lanes {
+		b.scale[0][r] *= float32(p[64+16*s+r])
+		b.min[r] *= -float32(p[192+16*s+r])
+	}
+}
+
+// half takes the codes of a sub-block from one half of the bytes of eight registers.
+func (b *subBlock) half(q []byte, shift int) {
+	for i := range b.code {
+		for r := range lanes {
+			for j := range 4 {
+				b.code[i][r][j] = q[64*i+4*r+j] >> shift & 15
+			}
+		}
+	}
+}
+
+func (b *subBlock) q4_K(p []byte, s int) {
+	b.scalesK(p, s)
+	b.half(p[320+s/2*512:], s%2*4)
+}
+
+func (b *subBlock) q5_K(p []byte, s int) {
+	b.scalesK(p, s)
+	b.half(p[832+s/2*512:], s%2*4)
+	b.high(p[320:], 8, s, 0)
+}
+
+func (b *subBlock) q6_K(p []byte, s int) {
+	readHalves(&b.scale[0], p)
+	for r := range lanes {
+		d := b.scale[0][r]
+		b.scale[0][r] = d * float32(int8(p[32+16*(2*s)+r]))
+		b.scale[1][r] = d * float32(int8(p[32+16*(2*s+1)+r]))
+	}
+	part := s % 4
+	b.half(p[288+s/4*1024+part%2*512:], part/2*4)
+	for i := range b.code {
+		for r := range lanes {
+			for j := range 4 {
+				b.code[i][r][j] |= p[2336+s/4*512+64*i+4*r+j] >> (2 * part) & 3 << 4
+			}
+		}
+	}
+}
+
+// floatWeights reads column c of a panel of one of the float kinds.
+func floatWeights(k kind, dst *[lanes]float32, panel []byte, c int) {
+	switch k {
+	case kindF32:
+		for r := range dst {
+			dst[r] = math.Float32frombits(binary.LittleEndian.Uint32(panel[64*c+4*r:]))
+		}
+	case kindF16:
+		readHalves(dst, panel[32*c:])
+	default:
+		for r := range dst {
+			dst[r] = quant.BF16ToF32(binary.LittleEndian.Uint16(panel[32*c+2*r:]))
+		}
+	}
+}

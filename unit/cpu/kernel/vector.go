@@ -1,0 +1,179 @@
+package kernel
+
+import (
+	"math"
+
+	"github.com/tandemrun/tandem/quant"
+)
+
+// RMSNorm computes dst = x / sqrt(mean(x²)+eps) * w (Zhang and Sennrich 2019); w nil means all ones. The squares are
+// summed fused in 16 lanes. dst may be x.
+func (s *Set) RMSNorm(dst, x, w []float32, eps float32) {
+	dst = dst[:len(x)]
+	var sum [lanes]float32
+	for i, v := range x {
+		sum[i%lanes] = fma(v, v, sum[i%lanes])
+	}
+	mean := sumLanes(&sum) / float32(len(x))
+	scale := 1 / float32(math.Sqrt(float64(mean+eps)))
+	if w == nil {
+		for i, v := range x {
+			dst[i] = v * scale
+		}
+		return
+	}
+	w = w[:len(x)]
+	for i, v := range x {
+		dst[i] = float32(v*scale) * w[i]
+	}
+}
+
+// Rope turns pairs of the elements of one head by angles with the given cosines and sines (Su et al. 2021): a pair
+// (a, b) becomes (a*cos-b*sin, b*cos+a*sin). The first len(cos) pairs turn: neighbours if interleaved, else elements i
+// and i+len(x)/2.
+func (s *Set) Rope(x []float32, cos, sin []float32, interleaved bool) {
+	sin = sin[:len(cos)]
+	if interleaved {
+		for i, c := range cos {
+			a, b := x[2*i], x[2*i+1]
+			x[2*i] = float32(a*c) - float32(b*sin[i])
+			x[2*i+1] = float32(b*c) + float32(a*sin[i])
+		}
+		return
+	}
+	first, second := x[:len(cos)], x[len(x)/2:][:len(cos)]
+	for i, c := range cos {
+		a, b := first[i], second[i]
+		first[i] = float32(a*c) - float32(b*sin[i])
+		second[i] = float32(b*c) + float32(a*sin[i])
+	}
+}
+
+// Factors of the argument of the sigmoid that gelu is: -2*sqrt(2/π) and 0.044715 times it.
+const (
+	gelu1 = -1.5957691216057308
+	gelu3 = -0.07135481627105426
+)
+
+// GeluMul computes dst = gelu(gate) * up with gelu(x) = x/2 * (1+tanh(sqrt(2/π)(x+0.044715x³))) (Hendrycks and Gimpel
+// 2016), evaluated as x / (1+exp(-2 sqrt(2/π)(x+0.044715x³))). dst may be gate or up.
+func (s *Set) GeluMul(dst, gate, up []float32) {
+	dst, up = dst[:len(gate)], up[:len(gate)]
+	for i, x := range gate {
+		z := x * fma(x*x, gelu3, gelu1)
+		dst[i] = x / (exp(z) + 1) * up[i]
+	}
+}
+
+// SiluMul computes dst = gate / (1+exp(-gate)) * up. dst may be gate or up.
+func (s *Set) SiluMul(dst, gate, up []float32) {
+	dst, up = dst[:len(gate)], up[:len(gate)]
+	for i, x := range gate {
+		dst[i] = x / (exp(-x) + 1) * up[i]
+	}
+}
+
+// Add computes dst = a + b. dst may be either.
+func (s *Set) Add(dst, a, b []float32) {
+	dst, b = dst[:len(a)], b[:len(a)]
+	for i, v := range a {
+		dst[i] = v + b[i]
+	}
+}
+
+// Scale computes dst = x * f. dst may be x.
+func (s *Set) Scale(dst, x []float32, f float32) {
+	dst = dst[:len(x)]
+	for i, v := range x {
+		dst[i] = v * f
+	}
+}
+
+// Softcap computes x = limit * tanh(x/limit) in place.
+func (s *Set) Softcap(x []float32, limit float32) {
+	for i, v := range x {
+		x[i] = limit * tanh(v/limit)
+	}
+}
+
+// Softmax computes x = exp(x-max(x)) / sum in place. The exponentials are summed in 16 lanes.
+func (s *Set) Softmax(x []float32) {
+	if len(x) == 0 {
+		return
+	}
+	most := float32(math.Inf(-1))
+	for _, v := range x {
+		if v > most {
+			most = v
+		}
+	}
+	var sum [lanes]float32
+	for i, v := range x {
+		e := exp(v - most)
+		x[i] = e
+		sum[i%lanes] += e
+	}
+	s.Scale(x, x, 1/sumLanes(&sum))
+}
+
+// DotRows computes scores[i] = q · k[i*stride : i*stride+len(q)] for all of scores. Each product is summed fused in 16
+// lanes.
+func (s *Set) DotRows(scores, q, k []float32, stride int) {
+	for i := range scores {
+		row := k[i*stride:][:len(q)]
+		var sum [lanes]float32
+		for j, v := range q {
+			sum[j%lanes] = fma(v, row[j], sum[j%lanes])
+		}
+		scores[i] = sumLanes(&sum)
+	}
+}
+
+// DotRowsF16 is DotRows over half precision rows.
+func (s *Set) DotRowsF16(scores, q []float32, k []uint16, stride int) {
+	for i := range scores {
+		row := k[i*stride:][:len(q)]
+		var sum [lanes]float32
+		for j, v := range q {
+			sum[j%lanes] = fma(v, quant.F16ToF32(row[j]), sum[j%lanes])
+		}
+		scores[i] = sumLanes(&sum)
+	}
+}
+
+// AddRows computes dst += Σ w[i] * v[i*stride : i*stride+len(dst)], fused, i ascending: two calls over parts of the
+// rows give the same bits as one.
+func (s *Set) AddRows(dst, w, v []float32, stride int) {
+	for i, f := range w {
+		row := v[i*stride:][:len(dst)]
+		for j := range dst {
+			dst[j] = fma(f, row[j], dst[j])
+		}
+	}
+}
+
+// AddRowsF16 is AddRows over half precision rows.
+func (s *Set) AddRowsF16(dst, w []float32, v []uint16, stride int) {
+	for i, f := range w {
+		row := v[i*stride:][:len(dst)]
+		for j := range dst {
+			dst[j] = fma(f, quant.F16ToF32(row[j]), dst[j])
+		}
+	}
+}
+
+// F16Rows rounds src to half precision, to nearest even.
+func (s *Set) F16Rows(dst []uint16, src []float32) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] = quant.F32ToF16(v)
+	}
+}
+
+// F32Rows widens half precision.
+func (s *Set) F32Rows(dst []float32, src []uint16) {
+	dst = dst[:len(src)]
+	for i, v := range src {
+		dst[i] = quant.F16ToF32(v)
+	}
+}
