@@ -103,7 +103,8 @@ type chunk struct {
 	copies  []int // layers of caches that this chunk keeps a copy of
 	exports []int // layers of its caches that chunks on other units copy
 	sharers []int // chunks on this unit that read its caches
-	idle    bool  // has nothing to do in a block without wanted rows
+	load    time.Duration
+	idle    bool // has nothing to do in a block without wanted rows
 }
 
 // source says where an input of a chunk comes from: an output of an earlier
@@ -131,6 +132,13 @@ func New(ctx context.Context, m *model.Model, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
+// WantedRows is how many rows of a task may want their logits: a row of a large
+// vocabulary is a megabyte.
+func WantedRows(block, vocab int) int {
+	const room = 32 << 20
+	return max(1, min(block, room/(4*vocab)))
+}
+
 func (e *Engine) build(ctx context.Context, m *model.Model) error {
 	cfg := &e.cfg
 	queues := map[unit.Unit]*queue{}
@@ -146,8 +154,7 @@ func (e *Engine) build(ctx context.Context, m *model.Model) error {
 	if cfg.Slots < 1 || cfg.Context < 1 || cfg.Block < 1 {
 		return fmt.Errorf("%d streams of %d positions in blocks of %d", cfg.Slots, cfg.Context, cfg.Block)
 	}
-	// A row of logits of a large vocabulary is a megabyte: few at a time.
-	e.wanted = max(1, min(cfg.Block, (32<<20)/(4*m.Vocab)))
+	e.wanted = WantedRows(cfg.Block, m.Vocab)
 	next := 0
 	for i, r := range cfg.Ranges {
 		if r.First != next {
@@ -283,11 +290,13 @@ func (e *Engine) compileChunk(ctx context.Context, c *chunk, progress func(int64
 			share[x.Layer] = owner.c
 		}
 	}
+	start := now()
 	var err error
 	c.c, err = c.q.unit.Compile(ctx, c.p, unit.Options{
 		Slots: e.cfg.Slots, Context: e.cfg.Context, Block: e.cfg.Block, KV: e.cfg.KV,
 		Share: share, Progress: progress,
 	})
+	c.load = now().Sub(start)
 	return err
 }
 
@@ -297,13 +306,14 @@ type ChunkInfo struct {
 	First, Last int    // first and last layer
 	Unit        string
 	Bytes       unit.Bytes
+	Load        time.Duration // what compiling it took
 }
 
 // Chunks lists the chunks in order.
 func (e *Engine) Chunks() []ChunkInfo {
 	var out []ChunkInfo
 	for i, c := range e.chunks {
-		out = append(out, ChunkInfo{fmt.Sprintf("c%d", i+1), c.p.First, c.p.Last - 1, c.q.unit.Name(), c.c.Bytes()})
+		out = append(out, ChunkInfo{fmt.Sprintf("c%d", i+1), c.p.First, c.p.Last - 1, c.q.unit.Name(), c.c.Bytes(), c.load})
 	}
 	return out
 }

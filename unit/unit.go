@@ -118,6 +118,20 @@ func (o Options) CacheBytes(p *program.Program) int64 {
 	return n
 }
 
+// BufferBytes estimates the buffers of a program's chunk: a row of every buffer
+// for each row of a block, and wanted rows for at most wanted of them.
+func (o Options) BufferBytes(p *program.Program, wanted int) int64 {
+	var n int64
+	for _, b := range p.Buffers {
+		rows := o.Block
+		if b.Rows == program.Wanted {
+			rows = min(rows, wanted)
+		}
+		n += 4 * int64(rows) * int64(b.Width)
+	}
+	return n
+}
+
 // A Chunk is a compiled program, resident on a unit.
 type Chunk interface {
 	// Run computes a task and returns when its results are in place.

@@ -1,0 +1,226 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/tandemrun/tandem/engine"
+	"github.com/tandemrun/tandem/gguf"
+	"github.com/tandemrun/tandem/model"
+	"github.com/tandemrun/tandem/model/catalog"
+	"github.com/tandemrun/tandem/model/tiny"
+	"github.com/tandemrun/tandem/sampler"
+	"github.com/tandemrun/tandem/unit"
+	"github.com/tandemrun/tandem/unit/cpu"
+	"github.com/tandemrun/tandem/unit/cpu/kernel"
+)
+
+const testdata = "../testdata/tiny"
+
+func load(t testing.TB, typ string) *model.Model {
+	t.Helper()
+	var f *gguf.File
+	var err error
+	if typ == "q8_0" {
+		f, err = gguf.Read(tiny.Name, tiny.File())
+	} else {
+		f, err = gguf.Open(filepath.Join(testdata, "tiny-"+typ+".gguf"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	m, err := catalog.Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// layout is how a test lays a model out.
+type layout struct {
+	chunks  int // 0 is the default split
+	threads int
+	block   int
+	slots   int
+	units   int // CPU units, which the chunks take turns on
+	kv      unit.KV
+	context int
+}
+
+func (l layout) String() string {
+	return fmt.Sprintf("chunks=%d,threads=%d,block=%d,streams=%d,units=%d,kv=%s", l.chunks, l.threads, l.block, l.slots, l.units, l.kv)
+}
+
+func open(t testing.TB, m *model.Model, l layout) *engine.Engine {
+	t.Helper()
+	ranges, err := m.DefaultSplit()
+	if l.chunks > 0 {
+		ranges, err = m.Balanced(l.chunks)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var units []unit.Unit
+	for i := range max(l.units, 1) {
+		u, err := cpu.New(cpu.Config{Name: fmt.Sprintf("cpu:%d", i), Threads: max(l.threads, 1), ISA: kernel.Best()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		units = append(units, u)
+	}
+	c := engine.Config{Ranges: ranges, Slots: max(l.slots, 1), Context: l.context, Block: l.block, KV: l.kv}
+	if c.Context == 0 {
+		c.Context = 640
+	}
+	for i := range ranges {
+		c.Units = append(c.Units, units[i%len(units)])
+	}
+	e, err := engine.New(context.Background(), m, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func stream(t testing.TB, e *engine.Engine) *engine.Stream {
+	t.Helper()
+	s, err := e.Stream(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+type golden struct {
+	Name      string
+	PromptIDs []int32 `json:"prompt_ids"`
+	F32       []int32 `json:"greedy_f32"`
+	Q8_0      []int32 `json:"greedy_q8_0"`
+	Q4_0      []int32 `json:"greedy_q4_0"`
+	End       *int    `json:"first_end_of_turn"`
+	Margin    float64 `json:"min_margin_before_end"`
+	Steps     []struct {
+		Step, Position int
+		Top10          [][2]float64 `json:"top10_pytorch"`
+	}
+}
+
+func goldens(t testing.TB) []golden {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(testdata, "golden", "[0-9][0-9]-*.json"))
+	if err != nil || len(files) != 14 {
+		t.Fatalf("%d golden files (%v)", len(files), err)
+	}
+	var out []golden
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var g golden
+		if err := json.Unmarshal(data, &g); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, g)
+	}
+	return out
+}
+
+// On the F32 file every golden logit is met within the stated tolerance, and
+// the greedy tokens are the golden ones up to the end of the turn, as long as
+// the margin between the best two tokens is above twice the tolerance.
+func TestGoldensF32(t *testing.T) {
+	const tolerance = 2e-3
+	m := load(t, "f32")
+	e := open(t, m, layout{threads: 2, block: 64, units: 2})
+	for _, g := range goldens(t) {
+		t.Run(g.Name, func(t *testing.T) {
+			s := stream(t, e)
+			at := map[int]int{}
+			for i, x := range g.Steps {
+				at[x.Position] = i
+			}
+			end := len(g.F32)
+			if g.End != nil {
+				end = *g.End + 1
+			}
+			next, ids := g.PromptIDs, []int32(nil)
+			worst, compared := 0.0, 0
+			// The golden tokens are fed, so that a step whose margin is too small to
+			// compare does not lead the rest astray.
+			for step := range g.F32 {
+				err := s.Forward(t.Context(), next, engine.Last, func(pos int, logits []float32) error {
+					if i, ok := at[pos]; ok {
+						for _, x := range g.Steps[i].Top10 {
+							worst = max(worst, math.Abs(x[1]-float64(logits[int(x[0])])))
+							compared++
+						}
+					}
+					ids = append(ids, sampler.Best(logits))
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				next = g.F32[step : step+1]
+			}
+			if compared != 10*len(g.Steps) {
+				t.Fatalf("compared %d logits of %d", compared, 10*len(g.Steps))
+			}
+			if worst > tolerance {
+				t.Errorf("largest difference %.2g, more than %g", worst, tolerance)
+			}
+			if g.Margin <= 2*tolerance {
+				t.Logf("the margin %g is too small to compare all tokens", g.Margin)
+				return
+			}
+			for i := range end {
+				if ids[i] != g.F32[i] {
+					t.Fatalf("token %d is %d, not %d", i, ids[i], g.F32[i])
+				}
+			}
+		})
+	}
+}
+
+// On quantised files the answers up to the end of the turn are the golden ones.
+func TestAnswersQuantised(t *testing.T) {
+	for _, typ := range []string{"q8_0", "q4_0"} {
+		m := load(t, typ)
+		e := open(t, m, layout{threads: 2, block: 64})
+		for _, g := range goldens(t) {
+			want := g.Q8_0
+			if typ == "q4_0" {
+				want = g.Q4_0
+			}
+			if g.End == nil || g.Margin <= 0.5 {
+				continue // not a chat, or too close to call
+			}
+			t.Run(typ+"/"+g.Name, func(t *testing.T) {
+				s := stream(t, e)
+				r, err := s.Generate(t.Context(), engine.Generation{
+					Prompt: g.PromptIDs, Max: len(want), Picker: sampler.New(sampler.Options{}),
+					End: func(id int32) bool { return id == 106 },
+				}, func(engine.Token) bool { return true })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if fmt.Sprint(r.Tokens) != fmt.Sprint(want[:len(r.Tokens)]) || want[len(r.Tokens)] != 106 {
+					t.Errorf("%v\nnot\n%v", r.Tokens, want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package cpu
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/tandemrun/tandem/program"
+	"github.com/tandemrun/tandem/unit"
+	"github.com/tandemrun/tandem/unit/cpu/kernel"
+)
+
+// cache is the KV cache of one layer for all slots. A slot's rows are a ring:
+// position p is row p mod rows. A sliding window keeps only what the rows of
+// one block can see.
+type cache struct {
+	program.Cache
+	kv     unit.KV
+	rows   int
+	k, v   []slab // by slot
+	kw, vw int
+}
+
+// slab is the rows of one slot, in one of the two element types.
+type slab struct {
+	f32 []float32
+	f16 []uint16
+}
+
+func newCache(c program.Cache, o unit.Options) *cache {
+	x := &cache{Cache: c, kv: o.KV, rows: o.CacheRows(c), kw: c.KeyWidth(), vw: c.ValueWidth()}
+	for range o.Slots {
+		x.k = append(x.k, newSlab(o.KV, x.rows*x.kw))
+		x.v = append(x.v, newSlab(o.KV, x.rows*x.vw))
+	}
+	return x
+}
+
+func newSlab(kv unit.KV, n int) slab {
+	if kv == unit.F16 {
+		return slab{f16: make([]uint16, n)}
+	}
+	return slab{f32: make([]float32, n)}
+}
+
+func (c *cache) bytes() int64 {
+	return int64(len(c.k)) * int64(c.rows) * c.kv.Size(c.kw+c.vw)
+}
+
+// store writes one row at a position.
+func (c *cache) store(s *kernel.Set, slot, pos int, k, v []float32) {
+	r := pos % c.rows
+	c.k[slot].put(s, r*c.kw, k)
+	c.v[slot].put(s, r*c.vw, v)
+}
+
+func (x slab) put(s *kernel.Set, at int, row []float32) {
+	if x.f16 != nil {
+		s.F16Rows(x.f16[at:at+len(row)], row)
+		return
+	}
+	copy(x.f32[at:], row)
+}
+
+// runs calls f for each run of neighbouring rows that together hold positions
+// [first, last], in ascending order; i is the run's distance from first.
+func (c *cache) runs(first, last int, f func(row, n, i int)) {
+	for i, left := 0, last-first+1; left > 0; {
+		row := (first + i) % c.rows
+		n := min(left, c.rows-row)
+		f(row, n, i)
+		i, left = i+n, left-n
+	}
+}
+
+// attend is the attention of one query head at a position: out = softmax(
+// scale · q·k) · v over the positions the window lets it see. scores is room
+// for as many values as there are such positions.
+func (c *cache) attend(s *kernel.Set, out, q, scores []float32, slot, pos, head int, scale float32) {
+	first := 0
+	if c.Window > 0 {
+		first = max(0, pos-c.Window+1)
+	}
+	scores = scores[:pos-first+1]
+	ko, vo := head*c.KeyDim, head*c.ValueDim
+	k, v := c.k[slot], c.v[slot]
+	c.runs(first, pos, func(row, n, i int) {
+		if k.f16 != nil {
+			s.DotRowsF16(scores[i:i+n], q, k.f16[row*c.kw+ko:], c.kw)
+		} else {
+			s.DotRows(scores[i:i+n], q, k.f32[row*c.kw+ko:], c.kw)
+		}
+	})
+	if scale != 1 {
+		s.Scale(scores, scores, scale)
+	}
+	s.Softmax(scores)
+	clear(out)
+	c.runs(first, pos, func(row, n, i int) {
+		if v.f16 != nil {
+			s.AddRowsF16(out, scores[i:i+n], v.f16[row*c.vw+vo:], c.vw)
+		} else {
+			s.AddRows(out, scores[i:i+n], v.f32[row*c.vw+vo:], c.vw)
+		}
+	})
+}
+
+// raw is the bytes of n values from value i on.
+func (x slab) raw(i, n int) []byte {
+	if n == 0 {
+		return nil
+	}
+	if x.f16 != nil {
+		return unsafe.Slice((*byte)(unsafe.Pointer(&x.f16[i])), 2*n)
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&x.f32[i])), 4*n)
+}
+
+// move copies rows [pos, pos+n) between the cache and k and v; out is from the
+// cache to them.
+func (c *cache) move(slot, pos, n int, k, v []byte, out bool) error {
+	if slot < 0 || slot >= len(c.k) || pos < 0 || n < 0 || n > c.rows {
+		return fmt.Errorf("cache of layer %d: positions %d..%d of slot %d are not in it", c.Layer, pos, pos+n-1, slot)
+	}
+	if int64(len(k)) < c.kv.Size(n*c.kw) || int64(len(v)) < c.kv.Size(n*c.vw) {
+		return fmt.Errorf("cache of layer %d: no room for %d rows in %d and %d bytes", c.Layer, n, len(k), len(v))
+	}
+	c.runs(pos, pos+n-1, func(row, n, i int) {
+		ck, cv := c.k[slot].raw(row*c.kw, n*c.kw), c.v[slot].raw(row*c.vw, n*c.vw)
+		bk, bv := k[c.kv.Size(i*c.kw):], v[c.kv.Size(i*c.vw):]
+		if out {
+			copy(bk, ck)
+			copy(bv, cv)
+		} else {
+			copy(ck, bk)
+			copy(cv, bv)
+		}
+	})
+	return nil
+}

@@ -1,0 +1,307 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/tandemrun/tandem/program"
+	"github.com/tandemrun/tandem/quant"
+)
+
+// compile turns the program's operations into steps.
+func (c *Chunk) compile() error {
+	c.run.bufs = make([][]float32, len(c.p.Buffers))
+	c.run.own = make([][]float32, len(c.p.Buffers))
+	for range c.unit.cfg.Threads {
+		c.scores = append(c.scores, make([]float32, c.o.Context))
+	}
+	var steps []step
+	for i, port := range c.p.Inputs {
+		steps = append(steps, c.receive(i, port))
+	}
+	prepared := map[int]bool{} // inputs whose values are those of their view now
+	for _, op := range c.p.Ops {
+		switch op := op.(type) {
+		case program.MatMul:
+			i := c.input(op.In)
+			if c.matrices[op.W.Name].WantsInt8() && !prepared[i] {
+				steps = append(steps, c.quantize(i))
+				prepared[i] = true
+			}
+			steps = append(steps, c.matmul(op, i))
+		case program.Rope:
+			t, fresh := c.ropeTable(op)
+			if fresh {
+				steps = append(steps, c.fillRope(t))
+			}
+			steps = append(steps, c.rope(op, t))
+		default:
+			s, ok := c.step(op)
+			if !ok {
+				return fmt.Errorf("unit %s: operation %s is unknown to this unit", c.unit.Name(), op.Name())
+			}
+			steps = append(steps, s)
+		}
+		for i, in := range c.inputs {
+			if overlap(steps[len(steps)-1].writes, views(in.view)) {
+				prepared[i] = false
+			}
+		}
+	}
+	for i, port := range c.p.Outputs {
+		steps = append(steps, c.send(i, port))
+	}
+	if c.p.Logits >= 0 {
+		steps = append(steps, c.sendLogits())
+	}
+	place(steps)
+	c.steps = steps
+	c.work = func(w int) {
+		for i := range c.steps {
+			s := &c.steps[i]
+			if s.barrier {
+				c.unit.pool.barrier()
+			}
+			if len(c.run.rows[s.rows]) > 0 {
+				s.do(&c.run, w)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Chunk) class(v program.View) program.Rows { return c.p.Buffers[v.Buf].Rows }
+
+// eachRow makes a step that calls f for each row of v's class, divided by row.
+func (c *Chunk) eachRow(op program.Op, v program.View, f func(r *run, i int)) step {
+	rows := c.class(v)
+	return step{op: op, split: byRow, rows: rows, do: func(r *run, w int) {
+		lo, hi := share(len(r.rows[rows]), 1, w, c.unit.pool.n)
+		for i := lo; i < hi; i++ {
+			f(r, i)
+		}
+	}}
+}
+
+// eachPiece makes a step that works value by value: divided by row when there
+// are enough rows, and by column otherwise.
+func (c *Chunk) eachPiece(op program.Op, v program.View, f func(r *run, i, lo, hi int)) step {
+	rows := c.class(v)
+	return step{op: op, split: byItem, rows: rows, do: func(r *run, w int) {
+		n, workers := len(r.rows[rows]), c.unit.pool.n
+		if n >= workers {
+			lo, hi := share(n, 1, w, workers)
+			for i := lo; i < hi; i++ {
+				f(r, i, 0, v.Width)
+			}
+			return
+		}
+		lo, hi := share(v.Width, 64, w, workers)
+		for i := range n {
+			f(r, i, lo, hi)
+		}
+	}}
+}
+
+func (s step) touching(reads, writes []program.View) step {
+	s.reads, s.writes = reads, writes
+	return s
+}
+
+// step compiles the operations that need nothing prepared.
+func (c *Chunk) step(op program.Op) (s step, ok bool) {
+	k, p := c.unit.set, c.p
+	switch op := op.(type) {
+	case program.Embed:
+		c.vocab = min(c.vocab, op.Table.Rows)
+		block, size := op.Table.Type.BlockSize(), op.Table.Type.BlockBytes()
+		rowBytes := len(op.Table.Data) / op.Table.Rows
+		lo, n := op.Col/block*size, op.Out.Width/block*size
+		return c.eachRow(op, op.Out, func(r *run, i int) {
+			out := r.row(p, op.Out, i)
+			at := r.rows[c.class(op.Out)][i].token*rowBytes + lo
+			// The lengths were checked when the program was validated.
+			_ = quant.Type.Dequantize(op.Table.Type, out, op.Table.Data[at:at+n])
+			k.Scale(out, out, op.Scale)
+		}).touching(nil, views(op.Out)), true
+	case program.RMSNorm:
+		return c.eachRow(op, op.In, func(r *run, i int) {
+			in, out := r.row(p, op.In, i), r.row(p, op.Out, i)
+			for g := 0; g < len(in); g += op.Group {
+				k.RMSNorm(out[g:g+op.Group], in[g:g+op.Group], op.Weight, op.Eps)
+			}
+		}).touching(views(op.In), views(op.Out)), true
+	case program.Store:
+		x := c.caches[op.Cache]
+		return c.eachRow(op, op.K, func(r *run, i int) {
+			at := r.rows[program.All][i]
+			x.store(k, at.slot, at.pos, r.row(p, op.K, i), r.row(p, op.V, i))
+		}).touching(views(op.K, op.V), views(wholeCache(x.Layer))), true
+	case program.Attention:
+		return c.attention(op), true
+	case program.Gated:
+		gated := k.GeluMul
+		if op.Act == program.SiLU {
+			gated = k.SiluMul
+		}
+		return c.eachPiece(op, op.Out, func(r *run, i, lo, hi int) {
+			gated(r.row(p, op.Out, i)[lo:hi], r.row(p, op.Gate, i)[lo:hi], r.row(p, op.Up, i)[lo:hi])
+		}).touching(views(op.Gate, op.Up), views(op.Out)), true
+	case program.Add:
+		return c.eachRow(op, op.Out, func(r *run, i int) {
+			k.Add(r.row(p, op.Out, i), r.row(p, op.A, i), r.row(p, op.B, i))
+		}).touching(views(op.A, op.B), views(op.Out)), true
+	case program.Scale:
+		return c.eachRow(op, op.X, func(r *run, i int) {
+			x := r.row(p, op.X, i)
+			k.Scale(x, x, op.Factor)
+		}).touching(views(op.X), views(op.X)), true
+	case program.Softcap:
+		return c.eachPiece(op, op.X, func(r *run, i, lo, hi int) {
+			k.Softcap(r.row(p, op.X, i)[lo:hi], op.Cap)
+		}).touching(views(op.X), views(op.X)), true
+	case program.Narrow:
+		return c.eachRow(op, op.Out, func(r *run, i int) {
+			// Rows of all parts follow each other in both classes.
+			from := r.first(r.rows[program.Wanted][i].part) + r.rows[program.Wanted][i].at
+			copy(r.row(p, op.Out, i), r.row(p, op.In, from))
+		}).touching(views(op.In), views(op.Out)), true
+	}
+	return step{}, false
+}
+
+// first is the row at which a part's rows begin.
+func (r *run) first(part int) int {
+	n := 0
+	for i := range part {
+		n += len(r.task.Parts[i].Tokens)
+	}
+	return n
+}
+
+func (c *Chunk) attention(op program.Attention) step {
+	x, k, p := c.caches[op.Cache], c.unit.set, c.p
+	rows, group := c.class(op.Q), op.Heads/c.p.Caches[op.Cache].KVHeads
+	s := step{op: op, split: byItem, rows: rows, do: func(r *run, w int) {
+		// Later positions see more rows, so the workers take turns.
+		for i := w; i < len(r.rows[rows])*op.Heads; i += c.unit.pool.n {
+			at, head := r.rows[rows][i/op.Heads], i%op.Heads
+			q := r.row(p, op.Q, i/op.Heads)[head*x.KeyDim:][:x.KeyDim]
+			out := r.row(p, op.Out, i/op.Heads)[head*x.ValueDim:][:x.ValueDim]
+			x.attend(k, out, q, c.scores[w], at.slot, at.pos, head/group, op.Scale)
+		}
+	}}
+	return s.touching(views(op.Q, wholeCache(x.Layer)), views(op.Out))
+}
+
+// input returns the index of the input for a view.
+func (c *Chunk) input(v program.View) int {
+	for i, in := range c.inputs {
+		if in.view == v {
+			return i
+		}
+	}
+	c.inputs = append(c.inputs, &input{view: v, cols: v.Width})
+	return len(c.inputs) - 1
+}
+
+// inputView stands for the quantised form of an input in hazards.
+func inputView(i int) program.View { return program.View{Buf: inputBuf, Col: i, Width: 1} }
+
+func (c *Chunk) quantize(i int) step {
+	in, rows := c.inputs[i], c.class(c.inputs[i].view)
+	s := step{split: byRow, rows: rows, do: func(r *run, w int) {
+		if lo, hi := share(len(r.rows[rows]), 1, w, c.unit.pool.n); lo < hi {
+			c.unit.set.QuantizeInput(in.in, lo, hi)
+		}
+	}}
+	return s.touching(views(in.view), views(inputView(i)))
+}
+
+func (c *Chunk) matmul(op program.MatMul, i int) step {
+	m, in, k := c.matrices[op.W.Name], c.inputs[i], c.unit.set
+	rows, width := c.class(op.Out), c.p.Buffers[op.Out.Buf].Width
+	s := step{op: op, split: byItem, rows: rows, do: func(r *run, w int) {
+		lo, hi := share(op.W.Rows, m.Align(), w, c.unit.pool.n)
+		if lo >= hi {
+			return
+		}
+		out := r.bufs[op.Out.Buf][op.Out.Col:]
+		k.Mul(out, width, m, in.in, lo, hi)
+		if op.Bias != nil {
+			for j := range r.rows[rows] {
+				y := out[j*width+lo : j*width+hi]
+				k.Add(y, y, op.Bias[lo:hi])
+			}
+		}
+	}}
+	return s.touching(views(op.In, inputView(i)), views(op.Out))
+}
+
+// ropeTable returns the table for an operation's frequencies and rows, and
+// whether it is new.
+func (c *Chunk) ropeTable(op program.Rope) (i int, fresh bool) {
+	rows := c.class(op.X)
+	for i, t := range c.ropes {
+		if t.same(op, rows) {
+			return i, false
+		}
+	}
+	c.ropes = append(c.ropes, &ropeTable{op: op, rows: rows})
+	return len(c.ropes) - 1, true
+}
+
+func ropeView(i int) program.View { return program.View{Buf: ropeBuf, Col: i, Width: 1} }
+
+func (c *Chunk) fillRope(i int) step {
+	t := c.ropes[i]
+	s := c.eachRow(t.op, t.op.X, func(r *run, i int) {
+		pos, n := float64(r.rows[t.rows][i].pos), len(t.op.Freqs)
+		for j, freq := range t.op.Freqs {
+			sin, cos := math.Sincos(pos * freq)
+			t.cos[i*n+j], t.sin[i*n+j] = float32(cos)*t.op.Magnitude, float32(sin)*t.op.Magnitude
+		}
+	})
+	return s.touching(nil, views(ropeView(i)))
+}
+
+func (c *Chunk) rope(op program.Rope, table int) step {
+	t, k, p := c.ropes[table], c.unit.set, c.p
+	n := len(op.Freqs)
+	s := c.eachRow(op, op.X, func(r *run, i int) {
+		x := r.row(p, op.X, i)
+		for h := 0; h < len(x); h += op.HeadDim {
+			k.Rope(x[h:h+op.HeadDim], t.cos[i*n:(i+1)*n], t.sin[i*n:(i+1)*n], op.Interleaved)
+		}
+	})
+	return s.touching(views(op.X, ropeView(table)), views(op.X))
+}
+
+func (c *Chunk) receive(port int, in program.Port) step {
+	s := c.eachRow(nil, in.View, func(r *run, i int) {
+		at := r.rows[in.Rows][i]
+		copy(r.row(c.p, in.View, i), r.task.Parts[at.part].In[port].Row(at.out, in.View.Width))
+	})
+	return s.touching(nil, views(in.View))
+}
+
+func (c *Chunk) send(port int, out program.Port) step {
+	s := c.eachRow(nil, out.View, func(r *run, i int) {
+		at := r.rows[out.Rows][i]
+		copy(r.task.Parts[at.part].Out[port].Row(at.out, out.View.Width), r.row(c.p, out.View, i))
+	})
+	return s.touching(views(out.View), nil)
+}
+
+// sendLogits copies the logits to the parts, unless they were computed there.
+func (c *Chunk) sendLogits() step {
+	v := program.View{Buf: c.p.Logits, Width: c.p.Buffers[c.p.Logits].Width}
+	s := c.eachRow(nil, v, func(r *run, i int) {
+		at := r.rows[program.Wanted][i]
+		src, dst := r.row(c.p, v, i), r.task.Parts[at.part].Logits[at.out*v.Width:]
+		if &src[0] != &dst[0] {
+			copy(dst, src)
+		}
+	})
+	return s.touching(views(v), nil)
+}

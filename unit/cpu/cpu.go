@@ -1,0 +1,132 @@
+// Package cpu is the unit that runs chunks on a set of CPU cores.
+//
+// A unit owns a set of cores and one worker for each, locked to a thread and
+// pinned to its core where the system allows it ([Unit.Pinned] tells). Two
+// units on disjoint cores run at the same time and share only the memory.
+//
+// Weights are used as the file stores them, straight from the mapping: a chunk
+// allocates its caches and its buffers, never a float32 copy of a matrix.
+// Tables that are looked up by row stay in the file.
+//
+// Inside a task all workers run the same list of steps, each on its share of
+// rows or outputs, and meet at barriers. An output's value never depends on the
+// share it falls in: kernels (package kernel) add up each output in one fixed
+// order, so results are equal bit for bit for any number of threads, any block
+// size, any cut into chunks and any company in the task. The kind of a unit,
+// which names what is bit-equal, is its instruction set.
+//
+// Workers spin at barriers. The process needs a free thread beside them for
+// everything else: the owner sees to it that GOMAXPROCS is larger than the
+// number of workers of all units.
+package cpu
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tandemrun/tandem/program"
+	"github.com/tandemrun/tandem/unit"
+	"github.com/tandemrun/tandem/unit/cpu/kernel"
+)
+
+// Config says which cores a unit has.
+type Config struct {
+	Name string
+	// CPUs are the system's numbers of the cores to pin workers to. Without
+	// any, workers are not pinned.
+	CPUs []int
+	// Threads is the number of workers; 0 means one a core.
+	Threads int
+	// ISA is the instruction set of the kernels.
+	ISA kernel.ISA
+}
+
+// Unit is a set of cores with one queue. See [unit.Unit] for who may call what
+// when.
+type Unit struct {
+	cfg  Config
+	set  *kernel.Set
+	pool *pool
+}
+
+// New starts the unit's workers.
+func New(cfg Config) (*Unit, error) {
+	if cfg.Threads == 0 {
+		cfg.Threads = len(cfg.CPUs)
+	}
+	if cfg.Threads < 1 {
+		return nil, fmt.Errorf("unit %s: %d threads", cfg.Name, cfg.Threads)
+	}
+	set, err := kernel.New(cfg.ISA)
+	if err != nil {
+		return nil, fmt.Errorf("unit %s: %w", cfg.Name, err)
+	}
+	cfg.CPUs = slices.Clone(cfg.CPUs)
+	return &Unit{cfg, set, newPool(cfg.Threads, cfg.CPUs)}, nil
+}
+
+// Name is the unit's name, such as "cpu:0".
+func (u *Unit) Name() string { return u.cfg.Name }
+
+// Kind is "cpu/" and the instruction set of the kernels.
+func (u *Unit) Kind() string { return "cpu/" + u.cfg.ISA.String() }
+
+// Threads is the number of workers.
+func (u *Unit) Threads() int { return u.cfg.Threads }
+
+// Pinned reports whether the workers are pinned to their cores; if not, the
+// error says why.
+func (u *Unit) Pinned() (bool, error) {
+	return len(u.cfg.CPUs) > 0 && u.pool.pinErr == nil, u.pool.pinErr
+}
+
+// Close stops the workers.
+func (u *Unit) Close() error {
+	u.pool.close()
+	return nil
+}
+
+// Compile prepares a program's weights, caches and buffers.
+func (u *Unit) Compile(ctx context.Context, p *program.Program, o unit.Options) (unit.Chunk, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if o.Slots < 1 || o.Context < 1 || o.Block < 1 {
+		return nil, fmt.Errorf("unit %s: a chunk of %d slots, %d positions and blocks of %d rows", u.Name(), o.Slots, o.Context, o.Block)
+	}
+	c := &Chunk{unit: u, p: p, o: o, matrices: map[string]*kernel.Matrix{}, vocab: 1<<31 - 1}
+	for _, w := range p.Weights(false) {
+		m, err := u.set.Matrix(w.Type, w.Rows, w.Cols, w.Data, kernel.FileRows)
+		if err != nil {
+			return nil, fmt.Errorf("unit %s: tensor %s: %w", u.Name(), w.Name, err)
+		}
+		c.matrices[w.Name] = m
+		c.bytes.Weights += int64(len(w.Data))
+		if o.Progress != nil {
+			o.Progress(int64(len(w.Data)))
+		}
+	}
+	_, c.bytes.Tables = p.Bytes()
+	for _, pc := range p.Caches {
+		if from, ok := o.Share[pc.Layer]; ok && !pc.Own {
+			owner, ok := from.(*Chunk)
+			if !ok || owner.unit != u {
+				return nil, fmt.Errorf("unit %s: the cache of layer %d is shared from a chunk on another unit", u.Name(), pc.Layer)
+			}
+			x := owner.cache(pc.Layer)
+			if x == nil || x.rows != o.CacheRows(pc) || x.kv != o.KV || len(x.k) != o.Slots {
+				return nil, fmt.Errorf("unit %s: the chunk that shares the cache of layer %d has none of that shape", u.Name(), pc.Layer)
+			}
+			c.caches = append(c.caches, x)
+			continue
+		}
+		x := newCache(pc, o)
+		c.caches = append(c.caches, x)
+		c.bytes.KV += x.bytes()
+	}
+	return c, c.compile()
+}
