@@ -93,8 +93,8 @@ func (p *parser) identifier(field string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(b) > maxNameBytes {
-		return "", p.fail(start, field, "is %d bytes long, at most %d are allowed", len(b), maxNameBytes)
+	if len(b) == 0 || len(b) > maxNameBytes {
+		return "", p.fail(start, field, "is %d bytes long; 1 to %d are possible", len(b), maxNameBytes)
 	}
 	return string(b), nil
 }
@@ -108,11 +108,11 @@ func parse(name string, data []byte) (*part, error) {
 		return nil, err
 	}
 	f.version = version
-	tensors, err := p.count("tensor count", 8+4+8+4+8) // name length, dimensions (one), type, offset
+	tensors, err := p.count("tensor count", 8+1+4+8+4+8) // name, one dimension, type, offset
 	if err != nil {
 		return nil, err
 	}
-	keys, err := p.count("key count", 8+4+1) // key length, type, smallest value
+	keys, err := p.count("key count", 8+1+4+1) // key, type, smallest value
 	if err != nil {
 		return nil, err
 	}

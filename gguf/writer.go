@@ -45,8 +45,8 @@ func (w *Writer) Set(key string, value any) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("gguf: key %q: %s", key, fmt.Sprintf(format, args...))
 	}
-	if len(key) > maxNameBytes {
-		return fail("is %d bytes long, at most %d are allowed", len(key), maxNameBytes)
+	if len(key) == 0 || len(key) > maxNameBytes {
+		return fail("is %d bytes long; 1 to %d are possible", len(key), maxNameBytes)
 	}
 	if w.keys[key] {
 		return fail("is set already")
@@ -78,8 +78,8 @@ func (w *Writer) AddTensor(name string, t quant.Type, dims []uint64, write func(
 	if w.names[name] {
 		return fail("is added already")
 	}
-	if len(name) > maxNameBytes {
-		return fail("the name is %d bytes long, at most %d are allowed", len(name), maxNameBytes)
+	if len(name) == 0 || len(name) > maxNameBytes {
+		return fail("the name is %d bytes long; 1 to %d are possible", len(name), maxNameBytes)
 	}
 	size, err := tensorBytes(t, dims)
 	if err != nil {
