@@ -1,3 +1,5 @@
+//go:build noasm || !amd64
+
 package kernel
 
 // assembly returns the instruction sets that have assembly here.

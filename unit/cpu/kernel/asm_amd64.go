@@ -1,0 +1,64 @@
+//go:build !noasm
+
+package kernel
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go -C gen run . -o ..
+
+// assembly returns the instruction sets that this CPU has.
+func assembly() (have []ISA) {
+	x := &cpu.X86
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
+		have = append(have, AVX512)
+	}
+	return have
+}
+
+func (s *Set) tile(dst []float32, stride int, m *Matrix, panels []byte, n int, in *Input, row, t int) {
+	// Assembly knows nothing of bounds.
+	_, _ = dst[(t-1)*stride+n*lanes-1], panels[n*m.panel-1]
+	switch s.isa {
+	case AVX512:
+		tileAVX512(dst, stride, m, panels, n, in, row, t)
+	default:
+		tileGeneric(dst, stride, m, panels, n, in, row, t)
+	}
+}
+
+//go:noinline
+func tileAVX512(dst []float32, stride int, m *Matrix, panels []byte, n int, in *Input, row, t int) {
+	if !formats[m.kind].int8 {
+		x := &in.x[row*in.stride]
+		switch m.kind {
+		case kindF32:
+			mulF32AVX512(&dst[0], stride, &panels[0], n, m.Cols, x, in.stride, t)
+		case kindF16:
+			mulF16AVX512(&dst[0], stride, &panels[0], n, m.Cols, x, in.stride, t)
+		case kindBF16:
+			mulBF16AVX512(&dst[0], stride, &panels[0], n, m.Cols, x, in.stride, t)
+		}
+		return
+	}
+	records := &in.tile(row, t)[0]
+	switch m.kind {
+	case kindQ4_0:
+		mulQ4_0AVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ4_1:
+		mulQ4_1AVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ5_0:
+		mulQ5_0AVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ5_1:
+		mulQ5_1AVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ8_0:
+		mulQ8_0AVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ4_K:
+		mulQ4_KAVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ5_K:
+		mulQ5_KAVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ6_K:
+		mulQ6_KAVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	}
+}
+
+func (s *Set) quantizeRow(tile []byte, t, slot int, x []float32) { quantizeRow(tile, t, slot, x) }

@@ -1,0 +1,117 @@
+package kernel
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tandemrun/tandem/quant"
+)
+
+var benchmarkTypes = []quant.Type{
+	quant.Q4_0, quant.Q8_0, quant.Q4_K, quant.Q6_K, quant.Q5_K, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.F16, quant.BF16, quant.F32,
+}
+
+// benchmarkProduct times products with tokens rows of activations over size bytes of weights, shared by threads, and
+// reports GB/s of packed weights and GOPS (two operations a multiplication).
+func benchmarkProduct(b *testing.B, isa ISA, t quant.Type, layout Layout, size int64, tokens, threads int) {
+	s, err := New(isa)
+	if err != nil {
+		b.Skip(err)
+	}
+	const cols = 2048
+	rowBytes, _ := t.RowBytes(cols)
+	rows := int(size/rowBytes) / (lanes * threads) * lanes * threads
+	data := weights(rand.New(rand.NewPCG(1, 1)), t, lanes*threads, cols)
+	for len(data) < rows*int(rowBytes) {
+		data = append(data, data[:min(len(data), rows*int(rowBytes)-len(data))]...)
+	}
+	m, err := s.MatrixIn(t, rows, cols, data, layout, hugePages(int(PanelBytes(t, rows, cols))))
+	if err != nil {
+		b.Fatal(err)
+	}
+	s.Pack(m, 0, rows)
+	in := s.NewInput(tokens, cols)
+	s.SetInput(in, activations(rand.New(rand.NewPCG(2, 2)), tokens, cols, cols), cols, tokens, cols)
+	s.QuantizeInput(in, 0, tokens)
+	dst := make([]float32, tokens*rows)
+	share := rows / threads
+	b.ResetTimer()
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i := range threads {
+		wg.Go(func() {
+			for range b.N {
+				s.Mul(dst, rows, m, in, i*share, (i+1)*share)
+			}
+		})
+	}
+	wg.Wait()
+	seconds := time.Since(start).Seconds() / float64(b.N)
+	b.ReportMetric(float64(m.Bytes())/seconds/1e9, "GB/s")
+	b.ReportMetric(2*float64(rows)*cols*float64(tokens)/seconds/1e9, "GOPS")
+}
+
+func BenchmarkDecode(b *testing.B) {
+	for _, isa := range Available()[1:] {
+		for _, t := range benchmarkTypes {
+			for threads := 1; threads <= 2; threads++ {
+				b.Run(fmt.Sprintf("%v/%v/threads=%d", isa, t, threads), func(b *testing.B) {
+					benchmarkProduct(b, isa, t, Panels, 512<<20, 1, threads)
+				})
+			}
+		}
+	}
+}
+
+func BenchmarkPrefill(b *testing.B) {
+	for _, isa := range Available()[1:] {
+		for _, t := range benchmarkTypes {
+			for threads := 1; threads <= 2; threads++ {
+				b.Run(fmt.Sprintf("%v/%v/threads=%d", isa, t, threads), func(b *testing.B) {
+					benchmarkProduct(b, isa, t, Panels, 4<<20, 512, threads)
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkBatch is decode of several streams at once.
+func BenchmarkBatch(b *testing.B) {
+	for _, n := range []int{1, 2, 3, 4, 7, 8, 15, 16} {
+		b.Run(fmt.Sprintf("%v/%v/n=%d", Best(), quant.Q4_0, n), func(b *testing.B) {
+			benchmarkProduct(b, Best(), quant.Q4_0, Panels, 256<<20, n, 1)
+		})
+	}
+}
+
+func BenchmarkFileRows(b *testing.B) {
+	for _, t := range benchmarkTypes {
+		for _, n := range []int{1, 128} {
+			b.Run(fmt.Sprintf("%v/%v/n=%d", Best(), t, n), func(b *testing.B) {
+				benchmarkProduct(b, Best(), t, FileRows, 32<<20, n, 1)
+			})
+		}
+	}
+}
+
+func BenchmarkPack(b *testing.B) {
+	for _, isa := range Available() {
+		s, _ := New(isa)
+		for _, t := range benchmarkTypes {
+			b.Run(fmt.Sprintf("%v/%v", isa, t), func(b *testing.B) {
+				const rows, cols = 4096, 2048
+				m, err := s.Matrix(t, rows, cols, weights(rand.New(rand.NewPCG(1, 1)), t, rows, cols), Panels)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.SetBytes(int64(len(m.data)))
+				for b.Loop() {
+					s.Pack(m, 0, rows)
+				}
+			})
+		}
+	}
+}

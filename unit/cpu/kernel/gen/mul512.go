@@ -1,0 +1,316 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The record of a tile of activations, as package kernel lays it out.
+const (
+	recordScale = 32
+	recordSum   = 36
+	recordFirst = 40
+	recordLast  = 44
+	recordFloat = 48
+	recordBytes = 52
+)
+
+var tileSizes = []int{16, 8, 4, 2, 1}
+
+// integerKind is one panel format: what package kernel has in its table, and how to take it apart.
+type integerKind struct {
+	name   string
+	bytes  int // of a block
+	shift  int // the offset of the codes is 1<<shift; 0 means none
+	split  bool
+	min    bool
+	negate bool // mins are subtracted
+	// steps runs, for all sub-blocks of a block in order, prepare and then dot. It may emit a loop.
+	steps func(k *kernel512, t int)
+}
+
+var integerKinds = []integerKind{
+	{name: "Q4_0", bytes: 288, shift: 3, steps: func(k *kernel512, t int) {
+		k.half(0, k.src, 0)
+		k.nibbles(32)
+		k.dot(t)
+	}},
+	{name: "Q4_1", bytes: 320, min: true, steps: func(k *kernel512, t int) {
+		k.half(0, k.src, 0)
+		k.half(1, k.src, 32)
+		k.nibbles(64)
+		k.dot(t)
+	}},
+	{name: "Q5_0", bytes: 352, shift: 4, steps: func(k *kernel512, t int) {
+		k.half(0, k.src, 0)
+		k.nibbles(96)
+		for g := range 8 {
+			k.high(g, at(k.src, 32), g, 0x10)
+		}
+		k.dot(t)
+	}},
+	{name: "Q5_1", bytes: 384, min: true, steps: func(k *kernel512, t int) {
+		k.half(0, k.src, 0)
+		k.half(1, k.src, 32)
+		k.nibbles(128)
+		for g := range 8 {
+			k.high(g, at(k.src, 64), g, 0x10)
+		}
+		k.dot(t)
+	}},
+	{name: "Q8_0", bytes: 544, shift: 7, steps: func(k *kernel512, t int) {
+		k.half(0, k.src, 0)
+		for g := range 8 {
+			k.VMOVDQU64(at(k.src, 32+64*g), k.w[g])
+		}
+		k.dot(t)
+	}},
+	{name: "Q4_K", bytes: 2368, min: true, negate: true, steps: func(k *kernel512, t int) {
+		k.pairs(t, 320, nil)
+	}},
+	{name: "Q5_K", bytes: 2880, min: true, negate: true, steps: func(k *kernel512, t int) {
+		k.pairs(t, 832, func(sub int) {
+			for g := range 8 {
+				k.VMOVDQU64(at(k.src, 320+64*g), k.tmp)
+				k.VPRORVD_BCST(at(k.table, 4*sub), k.tmp, k.tmp)
+				k.VPTERNLOGD_BCST(imm(0xf8), k.bit, k.tmp, k.w[g])
+			}
+		})
+	}},
+	{name: "Q6_K", bytes: 3360, shift: 5, split: true, steps: func(k *kernel512, t int) {
+		k.MOVQ(k.src, k.inner)
+		k.MOVQ(k.src, k.high2)
+		k.MOVQ(k.src, k.scales)
+		k.MOVQ(operand.U32(2), k.count)
+		k.loop(k.count, func() {
+			for part := range 4 {
+				k.VCVTPH2PS(at(k.src, 0), k.isum[0])
+				for i := range 2 {
+					k.VPMOVSXBD(at(k.scales, 32+32*part+16*i), k.ds[i])
+					k.VCVTDQ2PS(k.ds[i], k.ds[i])
+					k.VMULPS(k.isum[0], k.ds[i], k.ds[i])
+				}
+				for g := range 8 {
+					k.nibble(g, at(k.inner, 288+part%2*512+64*g), part/2)
+					k.high(g, at(k.high2, 2336+64*g), 2*part, 0x30)
+				}
+				k.dot(t)
+			}
+			k.add(1024, k.inner)
+			k.add(512, k.high2)
+			k.add(128, k.scales)
+		})
+	}},
+}
+
+// kernel512 is the state of one AVX-512 product kernel while it is written.
+type kernel512 struct {
+	*asm
+	integerKind
+	acc      []reg.Register // a row of activations each
+	w        [8]reg.Register
+	ds       [2]reg.Register // scales of the two halves, or scale and min
+	isum     [4]reg.Register
+	mask     reg.Register // 0x0f in each byte
+	tmp      reg.Register
+	bit      operand.Mem // 0x10 in each byte
+	bits     operand.Mem // 0x30
+	rotation operand.Mem
+
+	src, rec, inner, high2, scales, table, count reg.Register
+}
+
+func mulAVX512(c *asm) {
+	mask := c.words("nibbleMask512", 0x0f0f0f0f)
+	bit := c.words("fifthBit512", 0x10101010)
+	bits := c.words("upperBits512", 0x30303030)
+	rotation := c.words("rotations512", 28, 29, 30, 31, 0, 1, 2, 3)
+	for _, kind := range integerKinds {
+		k := &kernel512{asm: c, integerKind: kind, bit: bit, bits: bits, rotation: rotation,
+			src: reg.RSI, rec: reg.RDI, inner: reg.R8, high2: reg.R9, scales: reg.R10, table: reg.R11, count: reg.R12,
+			mask: reg.Z30, tmp: reg.Z31}
+		z := []reg.Register{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11,
+			reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
+			reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29}
+		k.acc = z[:16]
+		copy(k.w[:], z[16:24])
+		copy(k.ds[:], z[24:26])
+		copy(k.isum[:], z[26:30])
+		c.begin("mul"+kind.name+"AVX512", "func(dst *float32, stride int, panels *byte, n, blocks int, records *byte, t int)",
+			fmt.Sprintf("multiplies n panels of %s with a tile of t activation rows.", kind.name))
+		dst, stride, panels, blocks, records, out := reg.RAX, reg.RBX, reg.RCX, reg.RDX, reg.R13, reg.R15
+		c.param("dst", dst)
+		c.param("stride", stride)
+		c.SHLQ(imm(2), stride)
+		c.param("panels", k.src)
+		c.param("n", panels)
+		c.param("records", records)
+		c.VPBROADCASTD(mask, k.mask)
+		c.param("t", k.count)
+		for _, t := range tileSizes[:len(tileSizes)-1] {
+			c.CMPQ(k.count, imm(t))
+			c.JEQ(operand.LabelRef(fmt.Sprintf("tile%d", t)))
+		}
+		for i := range tileSizes {
+			t := tileSizes[len(tileSizes)-1-i]
+			c.Label(fmt.Sprintf("tile%d", t))
+			c.loop(panels, func() {
+				for r := range t {
+					c.VPXORD(k.acc[r], k.acc[r], k.acc[r])
+				}
+				c.MOVQ(records, k.rec)
+				c.param("blocks", blocks)
+				c.loop(blocks, func() {
+					k.steps(k, t)
+					k.add(k.bytes, k.src)
+				})
+				c.MOVQ(dst, out)
+				for r := range t {
+					c.VMOVUPS(k.acc[r], at(out, 0))
+					c.ADDQ(stride, out)
+				}
+				c.add(64, dst)
+			})
+			c.end()
+		}
+	}
+}
+
+// half loads 16 halves as scale i.
+func (k *kernel512) half(i int, base reg.Register, disp int) { k.VCVTPH2PS(at(base, disp), k.ds[i]) }
+
+// nibble takes group g from the low (0) or high (1) halves of the bytes at m.
+func (k *kernel512) nibble(g int, m operand.Mem, half int) {
+	if half == 0 {
+		k.VPANDD(m, k.mask, k.w[g])
+		return
+	}
+	k.VPSRLW(imm(4), m, k.w[g])
+	k.VPANDD(k.mask, k.w[g], k.w[g])
+}
+
+// nibbles takes groups 0 to 3 from low halves and 4 to 7 from high ones.
+func (k *kernel512) nibbles(disp int) {
+	for i := range 4 {
+		k.nibble(i, at(k.src, disp+64*i), 0)
+		k.nibble(i+4, at(k.src, disp+64*i), 1)
+	}
+}
+
+// high adds the bits of m from bit on to group g as its bits from 4 on, as far as mask keeps them.
+func (k *kernel512) high(g int, m operand.Mem, bit, mask int) {
+	switch {
+	case bit < 4:
+		k.VPSLLW(imm(4-bit), m, k.tmp)
+	case bit > 4:
+		k.VPSRLW(imm(bit-4), m, k.tmp)
+	default:
+		k.VMOVDQU64(m, k.tmp)
+	}
+	c := k.bit
+	if mask == 0x30 {
+		c = k.bits
+	}
+	k.VPTERNLOGD_BCST(imm(0xf8), c, k.tmp, k.w[g]) // w | tmp & c
+}
+
+// pairs runs the eight sub-blocks of Q4_K and Q5_K, two for each 512 bytes of codes.
+func (k *kernel512) pairs(t, codes int, high func(sub int)) {
+	k.MOVQ(k.src, k.inner)
+	k.MOVQ(k.src, k.scales)
+	if high != nil {
+		k.LEAQ(k.rotation, k.table)
+	}
+	k.MOVQ(operand.U32(4), k.count)
+	k.loop(k.count, func() {
+		for sub := range 2 {
+			for i := range 2 {
+				k.VCVTPH2PS(at(k.src, 32*i), k.isum[i])
+				k.VPMOVZXBD(at(k.scales, 64+128*i+16*sub), k.ds[i])
+				k.VCVTDQ2PS(k.ds[i], k.ds[i])
+				k.VMULPS(k.isum[i], k.ds[i], k.ds[i])
+			}
+			for g := range 8 {
+				k.nibble(g, at(k.inner, codes+64*g), sub)
+			}
+			if high != nil {
+				high(sub)
+			}
+			k.dot(t)
+		}
+		k.add(512, k.inner)
+		k.add(32, k.scales)
+		if high != nil {
+			k.add(8, k.table)
+		}
+	})
+}
+
+// dot multiplies the sub-block in w with t rows of activations, adds to acc, and goes to the next record. Rows go in
+// groups, so that several chains of dot products are under way.
+func (k *kernel512) dot(t int) {
+	chains := 1 // of a row
+	if k.split || t <= 2 {
+		chains = 2
+	}
+	group := min(t, len(k.isum)/chains)
+	for first := 0; first < t; first += group {
+		sum := func(r, chain int) reg.Register { return k.isum[(r-first)*chains+chain] }
+		each := func(f func(r int)) {
+			for r := first; r < first+group; r++ {
+				f(r)
+			}
+		}
+		each(func(r int) {
+			for i := range chains {
+				from := recordSum
+				switch {
+				case k.split:
+					from = recordFirst + 4*i
+				case i == 1:
+					from = 0
+				}
+				if k.shift == 0 || from == 0 {
+					k.VPXORD(sum(r, i), sum(r, i), sum(r, i))
+				} else {
+					k.VPSLLD_BCST(imm(k.shift), at(k.rec, from*t+4*r), sum(r, i))
+				}
+			}
+		})
+		for g := range 8 / chains {
+			each(func(r int) {
+				for i := range chains {
+					w := g + 4*i
+					k.VPDPBUSD_BCST(at(k.rec, 32*r+4*w), k.w[w], sum(r, i))
+				}
+			})
+		}
+		if chains == 2 && !k.split {
+			each(func(r int) { k.VPADDD(sum(r, 1), sum(r, 0), sum(r, 0)) })
+		}
+		each(func(r int) { k.VCVTDQ2PS(sum(r, 0), sum(r, 0)) })
+		if k.split {
+			each(func(r int) { k.VCVTDQ2PS(sum(r, 1), sum(r, 1)) })
+			each(func(r int) { k.VMULPS(sum(r, 1), k.ds[1], sum(r, 1)) })
+		}
+		each(func(r int) { k.VMULPS(sum(r, 0), k.ds[0], sum(r, 0)) })
+		if k.split {
+			each(func(r int) { k.VADDPS(sum(r, 1), sum(r, 0), sum(r, 0)) })
+		}
+		if k.min {
+			each(func(r int) {
+				k.VMULPS_BCST(at(k.rec, recordFloat*t+4*r), k.ds[1], k.tmp)
+				if k.negate {
+					k.VSUBPS(k.tmp, sum(r, 0), sum(r, 0))
+				} else {
+					k.VADDPS(k.tmp, sum(r, 0), sum(r, 0))
+				}
+			})
+		}
+		each(func(r int) { k.VMULPS_BCST(at(k.rec, recordScale*t+4*r), sum(r, 0), sum(r, 0)) })
+		each(func(r int) { k.VADDPS(sum(r, 0), k.acc[r], k.acc[r]) })
+	}
+	k.add(recordBytes*t, k.rec)
+}
