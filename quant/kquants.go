@@ -18,7 +18,7 @@ func decodeQ2_K(dst []float32, src []byte) {
 		// A run of 32 bytes holds 128 elements, two bits each: group by group of 32 elements from the low bits up.
 		for g := range 16 {
 			sc := b[g]
-			scale, low := d*float32(sc&15), dmin*float32(sc>>4)
+			scale, low := d*float32(sc&15), float32(dmin*float32(sc>>4))
 			q := (*[16]byte)(b[16+g/8*32+g%2*16:])
 			shift := g / 2 % 4 * 2
 			out := (*[16]float32)(y[16*g:])
@@ -68,9 +68,9 @@ func decodeQ4_K(dst []float32, src []byte) {
 		d, dmin, sc := half(b[:2]), half(b[2:4]), (*[12]byte)(b[4:])
 		for p := range 4 { // 32 bytes hold two groups: low nibbles, then high nibbles
 			s, m := ScaleMin(sc, 2*p)
-			s1, m1 := d*float32(s), dmin*float32(m)
+			s1, m1 := d*float32(s), float32(dmin*float32(m))
 			s, m = ScaleMin(sc, 2*p+1)
-			s2, m2 := d*float32(s), dmin*float32(m)
+			s2, m2 := d*float32(s), float32(dmin*float32(m))
 			out := (*[64]float32)(y[64*p:])
 			for j, q := range (*[32]byte)(b[16+32*p:]) {
 				out[j] = float32(s1*float32(q&15)) - m1
@@ -87,9 +87,9 @@ func decodeQ5_K(dst []float32, src []byte) {
 		d, dmin, sc, qh := half(b[:2]), half(b[2:4]), (*[12]byte)(b[4:]), (*[32]byte)(b[16:])
 		for p := range 4 { // as Q4_K; the fifth bit of group g is bit g of qh
 			s, m := ScaleMin(sc, 2*p)
-			s1, m1 := d*float32(s), dmin*float32(m)
+			s1, m1 := d*float32(s), float32(dmin*float32(m))
 			s, m = ScaleMin(sc, 2*p+1)
-			s2, m2 := d*float32(s), dmin*float32(m)
+			s2, m2 := d*float32(s), float32(dmin*float32(m))
 			out := (*[64]float32)(y[64*p:])
 			for j, q := range (*[32]byte)(b[48+32*p:]) {
 				h := qh[j] >> (2 * p)

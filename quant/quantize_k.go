@@ -62,7 +62,7 @@ func (g *group) fitAffine(top int) (scale, low float64) {
 	best := math.Inf(1)
 	for step := range 21 {
 		// One level less than the extremes need up to one more: clipping the largest may pay.
-		inverse := (float64(top) - 1 + 0.1*float64(step)) / (max - min)
+		inverse := (float64(top) - 1 + float64(0.1*float64(step))) / (max - min)
 		var sw, sq, sqq, sx, sxq, sxx float64
 		for i, v := range g.x[:g.n] {
 			q := float64(level(float64((v-min)*inverse), 0, top))
@@ -154,12 +154,12 @@ func (b *affineBlock) quantize(x []float32, top int) {
 		best := math.Inf(1)
 		for s := max(s0-1, 0); s <= min(s0+1, 63); s++ {
 			for m := max(m0-1, 0); m <= min(m0+1, 63); m++ {
-				if err := groups[g].affineError(d*float64(s), -dmin*float64(m), top); err < best {
+				if err := groups[g].affineError(float64(d*float64(s)), -float64(dmin*float64(m)), top); err < best {
 					best, b.scale[g], b.low[g] = err, byte(s), byte(m)
 				}
 			}
 		}
-		s, l := d*float64(b.scale[g]), dmin*float64(b.low[g])
+		s, l := d*float64(b.scale[g]), float64(dmin*float64(b.low[g]))
 		inverse := ratio(1, s)
 		for i, v := range groups[g].x {
 			b.q[32*g+i] = byte(level(float64((v+l)*inverse), 0, top))
@@ -224,7 +224,7 @@ func (g *group) fitSymmetric(half int) (scale float64) {
 	best := 0.0
 	for step := -9; step <= 9; step++ {
 		// The largest element goes to the end that reaches further.
-		inverse := -(float64(half) + 0.1*float64(step)) / peak
+		inverse := -(float64(half) + float64(0.1*float64(step))) / peak
 		var sxq, sqq float64
 		for i, v := range g.x[:g.n] {
 			q := float64(level(float64(v*inverse), -half, half-1))
