@@ -1,9 +1,6 @@
 package tokenizer
 
-import (
-	"strings"
-	"unicode/utf8"
-)
+import "strings"
 
 // An alphabet is the way a file spells pieces of text as tokens.
 type alphabet interface {
@@ -45,24 +42,18 @@ func init() {
 	}
 }
 
+// piece takes a token that is not in the alphabet literally: files hold some
+// added tokens so.
 func (byteLevel) piece(token string) string {
-	same := true
+	b := make([]byte, 0, 64)
 	for _, r := range token {
-		if r >= utf8.RuneSelf {
-			same = false
-			break
+		if int(r) >= len(runeBytes) || runeBytes[r] == 0 {
+			return token
 		}
+		b = append(b, byte(runeBytes[r]-1))
 	}
-	if same {
+	if string(b) == token {
 		return token
-	}
-	b := make([]byte, 0, len(token))
-	for _, r := range token {
-		if int(r) < len(runeBytes) && runeBytes[r] != 0 {
-			b = append(b, byte(runeBytes[r]-1))
-		} else {
-			b = utf8.AppendRune(b, r)
-		}
 	}
 	return string(b)
 }

@@ -105,4 +105,3 @@ func BenchmarkNew(b *testing.B) {
 		}
 	}
 }
-

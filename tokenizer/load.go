@@ -134,7 +134,9 @@ func (t *Tokenizer) readTokens(m Metadata) error {
 			return fmt.Errorf("%s: entry %d is %q, which %s says is a byte; want <0x00> to <0xFF>", keyTokens, id, token, keyTypes)
 		case typ == byteValue:
 			t.pieces[id] = string([]byte{c})
-		case typ.special():
+		case typ.hidden():
+			t.pieces[id] = token
+		case typ == userDefined && t.kind == "gpt2":
 			t.pieces[id] = token
 		default:
 			t.pieces[id] = spelling.piece(token)
@@ -197,10 +199,18 @@ func (t *Tokenizer) index() error {
 		if token == "" {
 			continue // never matched
 		}
+		piece := t.pieces[id]
 		if typ.special() {
-			if twin, ok := t.special[token]; ok {
-				return duplicate(token, twin, id)
-			}
+			piece = spelling.piece(token)
+		}
+		twin, ok := t.special[token]
+		if !ok {
+			twin, ok = t.ids[piece]
+		}
+		if ok && t.tokens[twin] == token {
+			return fmt.Errorf("%s: entries %d and %d are both %q", keyTokens, twin, id, token)
+		}
+		if typ.special() {
 			t.special[token] = id
 			trusted = append(trusted, match{token, id})
 			if typ == userDefined {
@@ -208,19 +218,11 @@ func (t *Tokenizer) index() error {
 			}
 		}
 		if typ.plain() && spelling.reachable(token) {
-			piece := spelling.piece(token)
-			if twin, ok := t.ids[piece]; ok {
-				return duplicate(token, twin, id)
-			}
 			t.ids[piece] = id
 		}
 	}
 	t.trusted, t.userDefined = newMatcher(trusted), newMatcher(inText)
 	return nil
-}
-
-func duplicate(token string, a, b int32) error {
-	return fmt.Errorf("%s: entries %d and %d are both %q", keyTokens, a, b, token)
 }
 
 // readRules reads what to add to text.
