@@ -9,7 +9,11 @@ import "golang.org/x/sys/cpu"
 // assembly returns the instruction sets that this CPU has.
 func assembly() (have []ISA) {
 	x := &cpu.X86
-	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI {
+	// F16C has no flag of its own here, and every CPU with AVX2 has it.
+	if x.HasAVX2 && x.HasFMA {
+		have = append(have, AVX2)
+	}
+	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI && len(have) > 0 {
 		have = append(have, AVX512)
 	}
 	return have
@@ -60,5 +64,3 @@ func tileAVX512(dst []float32, stride int, m *Matrix, panels []byte, n int, in *
 		mulQ6_KAVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
 	}
 }
-
-func (s *Set) quantizeRow(tile []byte, t, slot int, x []float32) { quantizeRow(tile, t, slot, x) }

@@ -11,20 +11,19 @@ import (
 func (s *Set) RMSNorm(dst, x, w []float32, eps float32) {
 	dst = dst[:len(x)]
 	var sum [lanes]float32
-	for i, v := range x {
+	done := s.sumSquares(x, &sum)
+	for i, v := range x[done:] {
 		sum[i%lanes] = fma(v, v, sum[i%lanes])
 	}
 	mean := sumLanes(&sum) / float32(len(x))
 	scale := 1 / float32(math.Sqrt(float64(mean+eps)))
 	if w == nil {
-		for i, v := range x {
-			dst[i] = v * scale
-		}
+		s.Scale(dst, x, scale)
 		return
 	}
 	w = w[:len(x)]
-	for i, v := range x {
-		dst[i] = float32(v*scale) * w[i]
+	for i := s.scaleMul(dst, x, w, scale); i < len(x); i++ {
+		dst[i] = float32(x[i]*scale) * w[i]
 	}
 }
 
@@ -34,16 +33,17 @@ func (s *Set) RMSNorm(dst, x, w []float32, eps float32) {
 func (s *Set) Rope(x []float32, cos, sin []float32, interleaved bool) {
 	sin = sin[:len(cos)]
 	if interleaved {
-		for i, c := range cos {
-			a, b := x[2*i], x[2*i+1]
+		x = x[:2*len(cos)]
+		for i := s.ropePairs(x, cos, sin); i < len(cos); i++ {
+			a, b, c := x[2*i], x[2*i+1], cos[i]
 			x[2*i] = float32(a*c) - float32(b*sin[i])
 			x[2*i+1] = float32(b*c) + float32(a*sin[i])
 		}
 		return
 	}
 	first, second := x[:len(cos)], x[len(x)/2:][:len(cos)]
-	for i, c := range cos {
-		a, b := first[i], second[i]
+	for i := s.ropeHalves(first, second, cos, sin); i < len(cos); i++ {
+		a, b, c := first[i], second[i], cos[i]
 		first[i] = float32(a*c) - float32(b*sin[i])
 		second[i] = float32(b*c) + float32(a*sin[i])
 	}
@@ -59,7 +59,8 @@ const (
 // 2016), evaluated as x / (1+exp(-2 sqrt(2/π)(x+0.044715x³))). dst may be gate or up.
 func (s *Set) GeluMul(dst, gate, up []float32) {
 	dst, up = dst[:len(gate)], up[:len(gate)]
-	for i, x := range gate {
+	for i := s.geluMul(dst, gate, up); i < len(gate); i++ {
+		x := gate[i]
 		z := x * fma(x*x, gelu3, gelu1)
 		dst[i] = x / (exp(z) + 1) * up[i]
 	}
@@ -68,7 +69,8 @@ func (s *Set) GeluMul(dst, gate, up []float32) {
 // SiluMul computes dst = gate / (1+exp(-gate)) * up. dst may be gate or up.
 func (s *Set) SiluMul(dst, gate, up []float32) {
 	dst, up = dst[:len(gate)], up[:len(gate)]
-	for i, x := range gate {
+	for i := s.siluMul(dst, gate, up); i < len(gate); i++ {
+		x := gate[i]
 		dst[i] = x / (exp(-x) + 1) * up[i]
 	}
 }
@@ -76,23 +78,23 @@ func (s *Set) SiluMul(dst, gate, up []float32) {
 // Add computes dst = a + b. dst may be either.
 func (s *Set) Add(dst, a, b []float32) {
 	dst, b = dst[:len(a)], b[:len(a)]
-	for i, v := range a {
-		dst[i] = v + b[i]
+	for i := s.add(dst, a, b); i < len(a); i++ {
+		dst[i] = a[i] + b[i]
 	}
 }
 
 // Scale computes dst = x * f. dst may be x.
 func (s *Set) Scale(dst, x []float32, f float32) {
 	dst = dst[:len(x)]
-	for i, v := range x {
-		dst[i] = v * f
+	for i := s.scale(dst, x, f); i < len(x); i++ {
+		dst[i] = x[i] * f
 	}
 }
 
 // Softcap computes x = limit * tanh(x/limit) in place.
 func (s *Set) Softcap(x []float32, limit float32) {
-	for i, v := range x {
-		x[i] = limit * tanh(v/limit)
+	for i := s.softcap(x, limit); i < len(x); i++ {
+		x[i] = limit * tanh(x[i]/limit)
 	}
 }
 
@@ -101,16 +103,22 @@ func (s *Set) Softmax(x []float32) {
 	if len(x) == 0 {
 		return
 	}
-	most := float32(math.Inf(-1))
-	for _, v := range x {
-		if v > most {
-			most = v
+	var most, sum [lanes]float32
+	for i := range most {
+		most[i] = float32(math.Inf(-1))
+	}
+	done := s.maximum(x, &most)
+	for _, rest := range [2][]float32{most[1:], x[done:]} {
+		for _, v := range rest {
+			if v > most[0] {
+				most[0] = v
+			}
 		}
 	}
-	var sum [lanes]float32
-	for i, v := range x {
-		e := exp(v - most)
-		x[i] = e
+	done = s.expSum(x, most[0], &sum)
+	for i, v := range x[done:] {
+		e := exp(v - most[0])
+		x[done+i] = e
 		sum[i%lanes] += e
 	}
 	s.Scale(x, x, 1/sumLanes(&sum))
@@ -119,6 +127,9 @@ func (s *Set) Softmax(x []float32) {
 // DotRows computes scores[i] = q · k[i*stride : i*stride+len(q)] for all of scores. Each product is summed fused in 16
 // lanes.
 func (s *Set) DotRows(scores, q, k []float32, stride int) {
+	if s.dotRows(scores, q, k, stride) {
+		return
+	}
 	for i := range scores {
 		row := k[i*stride:][:len(q)]
 		var sum [lanes]float32
@@ -131,6 +142,9 @@ func (s *Set) DotRows(scores, q, k []float32, stride int) {
 
 // DotRowsF16 is DotRows over half precision rows.
 func (s *Set) DotRowsF16(scores, q []float32, k []uint16, stride int) {
+	if s.dotRowsF16(scores, q, k, stride) {
+		return
+	}
 	for i := range scores {
 		row := k[i*stride:][:len(q)]
 		var sum [lanes]float32
@@ -144,6 +158,14 @@ func (s *Set) DotRowsF16(scores, q []float32, k []uint16, stride int) {
 // AddRows computes dst += Σ w[i] * v[i*stride : i*stride+len(dst)], fused, i ascending: two calls over parts of the
 // rows give the same bits as one.
 func (s *Set) AddRows(dst, w, v []float32, stride int) {
+	if len(w) == 0 {
+		return
+	}
+	done := s.addRows(dst, w, v, stride)
+	dst, v = dst[done:], v[done:]
+	if len(dst) == 0 {
+		return
+	}
 	for i, f := range w {
 		row := v[i*stride:][:len(dst)]
 		for j := range dst {
@@ -154,6 +176,14 @@ func (s *Set) AddRows(dst, w, v []float32, stride int) {
 
 // AddRowsF16 is AddRows over half precision rows.
 func (s *Set) AddRowsF16(dst, w []float32, v []uint16, stride int) {
+	if len(w) == 0 {
+		return
+	}
+	done := s.addRowsF16(dst, w, v, stride)
+	dst, v = dst[done:], v[done:]
+	if len(dst) == 0 {
+		return
+	}
 	for i, f := range w {
 		row := v[i*stride:][:len(dst)]
 		for j := range dst {
@@ -165,15 +195,15 @@ func (s *Set) AddRowsF16(dst, w []float32, v []uint16, stride int) {
 // F16Rows rounds src to half precision, to nearest even.
 func (s *Set) F16Rows(dst []uint16, src []float32) {
 	dst = dst[:len(src)]
-	for i, v := range src {
-		dst[i] = quant.F32ToF16(v)
+	for i := s.toHalf(dst, src); i < len(src); i++ {
+		dst[i] = quant.F32ToF16(src[i])
 	}
 }
 
 // F32Rows widens half precision.
 func (s *Set) F32Rows(dst []float32, src []uint16) {
 	dst = dst[:len(src)]
-	for i, v := range src {
-		dst[i] = quant.F16ToF32(v)
+	for i := s.fromHalf(dst, src); i < len(src); i++ {
+		dst[i] = quant.F16ToF32(src[i])
 	}
 }

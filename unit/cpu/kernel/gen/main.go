@@ -32,6 +32,8 @@ func main() {
 			mulAVX512(c)
 			mulFloatAVX512(c)
 		}},
+		{"vector_avx512", vectorAVX512},
+		{"vector_avx2", vectorAVX2},
 	} {
 		if err := generate(*dir, file.name, file.write); err != nil {
 			fmt.Fprintf(os.Stderr, "gen: %s: %+v\n", file.name, err)

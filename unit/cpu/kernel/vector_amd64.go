@@ -1,0 +1,293 @@
+//go:build !noasm
+
+package kernel
+
+// The functions here do the first elements of a row in assembly and return how many. They must not be inlined, for
+// their beginning is where the scheduler can interrupt a loop that calls them.
+
+// whole is n without the elements that do not fill a step.
+func (s *Set) whole(n int) int {
+	if s.isa == Generic {
+		return 0
+	}
+	return n &^ (lanes - 1)
+}
+
+//go:noinline
+func (s *Set) scaleMul(dst, x, w []float32, f float32) int {
+	n := s.whole(len(x))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		scaleMulAVX512(&dst[0], &x[0], &w[0], n, f)
+	default:
+		scaleMulAVX2(&dst[0], &x[0], &w[0], n, f)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) scale(dst, x []float32, f float32) int {
+	n := s.whole(len(x))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		scaleAVX512(&dst[0], &x[0], n, f)
+	default:
+		scaleAVX2(&dst[0], &x[0], n, f)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) add(dst, a, b []float32) int {
+	n := s.whole(len(a))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		addAVX512(&dst[0], &a[0], &b[0], n)
+	default:
+		addAVX2(&dst[0], &a[0], &b[0], n)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) toHalf(dst []uint16, src []float32) int {
+	n := s.whole(len(src))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		toHalfAVX512(&dst[0], &src[0], n)
+	default:
+		toHalfAVX2(&dst[0], &src[0], n)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) fromHalf(dst []float32, src []uint16) int {
+	n := s.whole(len(src))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		fromHalfAVX512(&dst[0], &src[0], n)
+	default:
+		fromHalfAVX2(&dst[0], &src[0], n)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) geluMul(dst, gate, up []float32) int {
+	n := s.whole(len(gate))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		geluMulAVX512(&dst[0], &gate[0], &up[0], n)
+	default:
+		geluMulAVX2(&dst[0], &gate[0], &up[0], n)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) siluMul(dst, gate, up []float32) int {
+	n := s.whole(len(gate))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		siluMulAVX512(&dst[0], &gate[0], &up[0], n)
+	default:
+		siluMulAVX2(&dst[0], &gate[0], &up[0], n)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) softcap(x []float32, limit float32) int {
+	n := s.whole(len(x))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		softcapAVX512(&x[0], n, limit)
+	default:
+		softcapAVX2(&x[0], n, limit)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) sumSquares(x []float32, sum *[lanes]float32) int {
+	n := s.whole(len(x))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		sumSquaresAVX512(&x[0], n, &sum[0])
+	default:
+		sumSquaresAVX2(&x[0], n, &sum[0])
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) maximum(x []float32, most *[lanes]float32) int {
+	n := s.whole(len(x))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		maximumAVX512(&x[0], n, &most[0])
+	default:
+		maximumAVX2(&x[0], n, &most[0])
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) expSum(x []float32, most float32, sum *[lanes]float32) int {
+	n := s.whole(len(x))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		expSumAVX512(&x[0], n, most, &sum[0])
+	default:
+		expSumAVX2(&x[0], n, most, &sum[0])
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) ropeHalves(a, b, cos, sin []float32) int {
+	n := s.whole(len(cos))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		ropeHalvesAVX512(&a[0], &b[0], &cos[0], &sin[0], n)
+	default:
+		ropeHalvesAVX2(&a[0], &b[0], &cos[0], &sin[0], n)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) ropePairs(x, cos, sin []float32) int {
+	n := s.whole(len(cos))
+	switch {
+	case n == 0:
+	case s.isa == AVX512:
+		ropePairsAVX512(&x[0], &cos[0], &sin[0], n)
+	default:
+		ropePairsAVX2(&x[0], &cos[0], &sin[0], n)
+	}
+	return n
+}
+
+// dotRows reports whether it did the rows, which it does where they fill the registers.
+//
+//go:noinline
+func (s *Set) dotRows(scores, q []float32, k []float32, stride int) bool {
+	if n := s.whole(len(q)); n == 0 || n != len(q) || len(scores) == 0 {
+		return false
+	}
+	_ = k[(len(scores)-1)*stride+len(q)-1]
+	if s.isa == AVX512 {
+		dotRowsAVX512(&scores[0], &q[0], &k[0], len(scores), stride, len(q))
+	} else {
+		dotRowsAVX2(&scores[0], &q[0], &k[0], len(scores), stride, len(q))
+	}
+	return true
+}
+
+// addRows does the first columns of all rows.
+//
+//go:noinline
+func (s *Set) addRows(dst, w []float32, v []float32, stride int) int {
+	n := s.whole(len(dst))
+	if n == 0 {
+		return 0
+	}
+	_ = v[(len(w)-1)*stride+n-1]
+	if s.isa == AVX512 {
+		addRowsAVX512(&dst[0], &w[0], &v[0], len(w), stride, n)
+	} else {
+		addRowsAVX2(&dst[0], &w[0], &v[0], len(w), stride, n)
+	}
+	return n
+}
+
+// dotRowsF16 reports whether it did the rows, which it does where they fill the registers.
+//
+//go:noinline
+func (s *Set) dotRowsF16(scores, q []float32, k []uint16, stride int) bool {
+	if n := s.whole(len(q)); n == 0 || n != len(q) || len(scores) == 0 {
+		return false
+	}
+	_ = k[(len(scores)-1)*stride+len(q)-1]
+	if s.isa == AVX512 {
+		dotRowsF16AVX512(&scores[0], &q[0], &k[0], len(scores), stride, len(q))
+	} else {
+		dotRowsF16AVX2(&scores[0], &q[0], &k[0], len(scores), stride, len(q))
+	}
+	return true
+}
+
+// addRowsF16 does the first columns of all rows.
+//
+//go:noinline
+func (s *Set) addRowsF16(dst, w []float32, v []uint16, stride int) int {
+	n := s.whole(len(dst))
+	if n == 0 {
+		return 0
+	}
+	_ = v[(len(w)-1)*stride+n-1]
+	if s.isa == AVX512 {
+		addRowsF16AVX512(&dst[0], &w[0], &v[0], len(w), stride, n)
+	} else {
+		addRowsF16AVX2(&dst[0], &w[0], &v[0], len(w), stride, n)
+	}
+	return n
+}
+
+//go:noinline
+func (s *Set) quantizeRow(tile []byte, t, slot int, x []float32) {
+	switch s.isa {
+	case AVX512:
+		quantizeRowAVX512(&tile[0], &x[0], len(x)/32, t, slot)
+	case AVX2:
+		quantizeRowAVX2(&tile[0], &x[0], len(x)/32, t, slot)
+	default:
+		quantizeRow(tile, t, slot, x)
+	}
+}
+
+// readBytes reads the first bytes of b and returns how many.
+//
+//go:noinline
+func (s *Set) readBytes(b []byte) int {
+	n := len(b) &^ 511
+	switch {
+	case n == 0 || s.isa == Generic:
+		return 0
+	case s.isa == AVX512:
+		readBytesAVX512(&b[0], n)
+	default:
+		readBytesAVX2(&b[0], n)
+	}
+	return n
+}
+
+// multiplyBytes takes about a microsecond and returns the operations done.
+//
+//go:noinline
+func (s *Set) multiplyBytes() int64 {
+	const n = 256
+	switch s.isa {
+	case AVX512:
+		multiplyBytesAVX512(n)
+		return n * 12 * 64 * 2
+	case AVX2:
+		multiplyBytesAVX2(n)
+		return n * 12 * 32 * 2
+	}
+	return multiplyGeneric()
+}
