@@ -36,8 +36,8 @@ type format struct {
 	bytes   int // of a block of 16 rows
 	file    int // bytes of one row's block in the file
 
-	// Where the parts of a file's block go. A run copies n units of each row: unit i of row r goes to
-	// dst + (i*16+r) units.
+	// Where the parts of a file's block go. A run copies n units of each row; the same unit of the 16 rows lies
+	// together. What a product reads first lies first, since memory is fastest when read in order.
 	halves, words, octets []run
 	flip                  byte                           // codes are XORed with it, which makes them unsigned
 	special               func(dst, src []byte, row int) // what no run can do
@@ -49,7 +49,10 @@ type format struct {
 	min    bool  // a value is scale*code + min
 }
 
-type run struct{ src, dst, n int }
+type run struct {
+	src, dst, n int
+	step        int // of words: bytes from one to the next of the same row; the others are close together
+}
 
 // A subBlock is 32 columns of a panel, taken apart.
 type subBlock struct {
@@ -59,32 +62,34 @@ type subBlock struct {
 }
 
 var formats = [kinds]format{
-	kindF32:  {columns: 1, bytes: 64, file: 4, words: []run{{0, 0, 1}}},
-	kindF16:  {columns: 1, bytes: 32, file: 2, halves: []run{{0, 0, 1}}},
-	kindBF16: {columns: 1, bytes: 32, file: 2, halves: []run{{0, 0, 1}}},
+	kindF32:  {columns: 1, bytes: 64, file: 4, words: []run{{0, 0, 1, 64}}},
+	kindF16:  {columns: 1, bytes: 32, file: 2, halves: []run{{src: 0, dst: 0, n: 1}}},
+	kindBF16: {columns: 1, bytes: 32, file: 2, halves: []run{{src: 0, dst: 0, n: 1}}},
 	kindQ4_0: {columns: 32, bytes: 288, file: 18,
-		halves: []run{{0, 0, 1}}, words: []run{{2, 32, 4}},
+		halves: []run{{src: 0, dst: 0, n: 1}}, words: []run{{2, 32, 4, 64}},
 		int8: true, offset: 8},
 	kindQ4_1: {columns: 32, bytes: 320, file: 20,
-		halves: []run{{0, 0, 2}}, words: []run{{4, 64, 4}},
+		halves: []run{{src: 0, dst: 0, n: 2}}, words: []run{{4, 64, 4, 64}},
 		int8: true, min: true},
 	kindQ5_0: {columns: 32, bytes: 352, file: 22,
-		halves: []run{{0, 0, 1}}, words: []run{{6, 96, 4}}, special: packQ5_0,
+		halves: []run{{src: 0, dst: 0, n: 1}}, words: []run{{6, 96, 4, 64}}, special: packQ5_0,
 		int8: true, offset: 16},
 	kindQ5_1: {columns: 32, bytes: 384, file: 24,
-		halves: []run{{0, 0, 2}}, words: []run{{8, 128, 4}}, special: packQ5_1,
+		halves: []run{{src: 0, dst: 0, n: 2}}, words: []run{{8, 128, 4, 64}}, special: packQ5_1,
 		int8: true, min: true},
 	kindQ8_0: {columns: 32, bytes: 544, file: 34,
-		halves: []run{{0, 0, 1}}, words: []run{{2, 32, 8}}, flip: 0x80,
+		halves: []run{{src: 0, dst: 0, n: 1}}, words: []run{{2, 32, 8, 64}}, flip: 0x80,
 		int8: true, offset: 128},
 	kindQ4_K: {columns: 256, bytes: 2368, file: 144,
-		halves: []run{{0, 0, 2}}, words: []run{{16, 320, 32}}, special: packScalesK,
+		halves: []run{{src: 0, dst: 0, n: 2}}, words: []run{{16, 320, 32, 64}}, special: packScalesK,
 		int8: true, min: true},
 	kindQ5_K: {columns: 256, bytes: 2880, file: 176,
-		halves: []run{{0, 0, 2}}, words: []run{{16, 320, 40}}, special: packScalesK,
+		halves: []run{{src: 0, dst: 0, n: 2}}, words: []run{{16, 320, 8, 128}, {48, 384, 8, 128}, {80, 1344, 24, 64}}, special: packScalesK,
 		int8: true, min: true},
 	kindQ6_K: {columns: 256, bytes: 3360, file: 210,
-		halves: []run{{208, 0, 1}}, octets: []run{{192, 32, 16}}, words: []run{{0, 288, 48}},
+		halves: []run{{src: 208, dst: 0, n: 1}}, octets: []run{{src: 192, dst: 32, n: 16}}, words: []run{
+			{0, 288, 8, 128}, {128, 352, 8, 128}, {32, 1312, 8, 64},
+			{64, 1824, 8, 128}, {160, 1888, 8, 128}, {96, 2848, 8, 64}},
 		int8: true, offset: 32, split: true},
 }
 
@@ -188,13 +193,24 @@ func (b *subBlock) nibbles(q []byte) {
 	}
 }
 
-// high adds the bit numbered bit of register i%n to the codes of group i as their bit 4; each group has the next bit
-// where step is 1.
-func (b *subBlock) high(q []byte, n, bit, step int) {
-	for i := range 8 {
+// high adds bits of the bytes of register i to the codes of group i from bit 4 on: those that mask keeps, from the one
+// numbered bit on. Registers are stride bytes apart.
+func (b *subBlock) high(q []byte, stride, bit int, mask uint8) {
+	for i := range b.code {
 		for r := range lanes {
 			for j := range 4 {
-				b.code[i][r][j] |= q[i%n*64+4*r+j] >> (bit + step*i) & 1 << 4
+				b.code[i][r][j] |= q[stride*i+4*r+j] >> bit & mask << 4
+			}
+		}
+	}
+}
+
+// highBits adds bit i of one register to the codes of group i.
+func (b *subBlock) highBits(q []byte) {
+	for i := range b.code {
+		for r := range lanes {
+			for j := range 4 {
+				b.code[i][r][j] |= q[4*r+j] >> i & 1 << 4
 			}
 		}
 	}
@@ -214,14 +230,14 @@ func (b *subBlock) q4_1(p []byte) {
 func (b *subBlock) q5_0(p []byte) {
 	readHalves(&b.scale[0], p)
 	b.nibbles(p[96:])
-	b.high(p[32:], 1, 0, 1)
+	b.highBits(p[32:])
 }
 
 func (b *subBlock) q5_1(p []byte) {
 	readHalves(&b.scale[0], p)
 	readHalves(&b.min, p[32:])
 	b.nibbles(p[128:])
-	b.high(p[64:], 1, 0, 1)
+	b.highBits(p[64:])
 }
 
 func (b *subBlock) q8_0(p []byte) {
@@ -243,12 +259,12 @@ func (b *subBlock) scalesK(p []byte, s int) {
 	}
 }
 
-// half takes the codes of a sub-block from one half of the bytes of eight registers.
-func (b *subBlock) half(q []byte, shift int) {
+// half takes the codes of a sub-block from one half of the bytes of eight registers, stride bytes apart.
+func (b *subBlock) half(q []byte, stride, shift int) {
 	for i := range b.code {
 		for r := range lanes {
 			for j := range 4 {
-				b.code[i][r][j] = q[64*i+4*r+j] >> shift & 15
+				b.code[i][r][j] = q[stride*i+4*r+j] >> shift & 15
 			}
 		}
 	}
@@ -256,13 +272,17 @@ func (b *subBlock) half(q []byte, shift int) {
 
 func (b *subBlock) q4_K(p []byte, s int) {
 	b.scalesK(p, s)
-	b.half(p[320+s/2*512:], s%2*4)
+	b.half(p[320+s/2*512:], 64, s%2*4)
 }
 
 func (b *subBlock) q5_K(p []byte, s int) {
 	b.scalesK(p, s)
-	b.half(p[832+s/2*512:], s%2*4)
-	b.high(p[320:], 8, s, 0)
+	if s < 2 {
+		b.half(p[384:], 128, s*4)
+	} else {
+		b.half(p[832+s/2*512:], 64, s%2*4)
+	}
+	b.high(p[320:], 128, s, 1)
 }
 
 func (b *subBlock) q6_K(p []byte, s int) {
@@ -272,15 +292,13 @@ func (b *subBlock) q6_K(p []byte, s int) {
 		b.scale[0][r] = d * float32(int8(p[32+16*(2*s)+r]))
 		b.scale[1][r] = d * float32(int8(p[32+16*(2*s+1)+r]))
 	}
-	part := s % 4
-	b.half(p[288+s/4*1024+part%2*512:], part/2*4)
-	for i := range b.code {
-		for r := range lanes {
-			for j := range 4 {
-				b.code[i][r][j] |= p[2336+s/4*512+64*i+4*r+j] >> (2 * part) & 3 << 4
-			}
-		}
+	p, part := p[288+s/4*1536:], s%4
+	if part%2 == 0 {
+		b.half(p, 128, part/2*4)
+	} else {
+		b.half(p[1024:], 64, part/2*4)
 	}
+	b.high(p[64:], 128, 2*part, 3)
 }
 
 // floatWeights reads column c of a panel of one of the float kinds.

@@ -9,19 +9,19 @@ import (
 func (f *format) packRow(dst, src []byte, row int) {
 	for _, m := range f.halves {
 		for i := range m.n {
-			copy(dst[m.dst+2*(i*lanes+row):][:2], src[m.src+2*i:])
+			copy(dst[m.dst+32*i+2*row:][:2], src[m.src+2*i:])
 		}
 	}
 	for _, m := range f.octets {
 		for i := range m.n {
-			dst[m.dst+i*lanes+row] = src[m.src+i]
+			dst[m.dst+16*i+row] = src[m.src+i]
 		}
 	}
 	flip := uint32(f.flip) * 0x01010101
 	for _, m := range f.words {
 		for i := range m.n {
 			w := binary.LittleEndian.Uint32(src[m.src+4*i:])
-			binary.LittleEndian.PutUint32(dst[m.dst+4*(i*lanes+row):], w^flip)
+			binary.LittleEndian.PutUint32(dst[m.dst+m.step*i+4*row:], w^flip)
 		}
 	}
 	if f.special != nil {

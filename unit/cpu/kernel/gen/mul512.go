@@ -68,12 +68,12 @@ var integerKinds = []integerKind{
 		k.dot(t)
 	}},
 	{name: "Q4_K", bytes: 2368, min: true, negate: true, steps: func(k *kernel512, t int) {
-		k.pairs(t, 320, nil)
+		k.pairs(t, nil)
 	}},
 	{name: "Q5_K", bytes: 2880, min: true, negate: true, steps: func(k *kernel512, t int) {
-		k.pairs(t, 832, func(sub int) {
+		k.pairs(t, func(sub int) {
 			for g := range 8 {
-				k.VMOVDQU64(at(k.src, 320+64*g), k.tmp)
+				k.VMOVDQU64(at(k.src, 320+128*g), k.tmp)
 				k.VPRORVD_BCST(at(k.table, 4*sub), k.tmp, k.tmp)
 				k.VPTERNLOGD_BCST(imm(0xf8), k.bit, k.tmp, k.w[g])
 			}
@@ -81,7 +81,6 @@ var integerKinds = []integerKind{
 	}},
 	{name: "Q6_K", bytes: 3360, shift: 5, split: true, steps: func(k *kernel512, t int) {
 		k.MOVQ(k.src, k.inner)
-		k.MOVQ(k.src, k.high2)
 		k.MOVQ(k.src, k.scales)
 		k.MOVQ(operand.U32(2), k.count)
 		k.loop(k.count, func() {
@@ -93,13 +92,16 @@ var integerKinds = []integerKind{
 					k.VMULPS(k.isum[0], k.ds[i], k.ds[i])
 				}
 				for g := range 8 {
-					k.nibble(g, at(k.inner, 288+part%2*512+64*g), part/2)
-					k.high(g, at(k.high2, 2336+64*g), 2*part, 0x30)
+					low := 288 + 128*g
+					if part%2 == 1 {
+						low = 288 + 1024 + 64*g
+					}
+					k.nibble(g, at(k.inner, low), part/2)
+					k.high(g, at(k.inner, 288+128*g+64), 2*part, 0x30)
 				}
 				k.dot(t)
 			}
-			k.add(1024, k.inner)
-			k.add(512, k.high2)
+			k.add(1536, k.inner)
 			k.add(128, k.scales)
 		})
 	}},
@@ -119,7 +121,7 @@ type kernel512 struct {
 	bits     operand.Mem // 0x30
 	rotation operand.Mem
 
-	src, rec, inner, high2, scales, table, count reg.Register
+	src, rec, inner, scales, table, count reg.Register
 }
 
 func mulAVX512(c *asm) {
@@ -129,7 +131,7 @@ func mulAVX512(c *asm) {
 	rotation := c.words("rotations512", 28, 29, 30, 31, 0, 1, 2, 3)
 	for _, kind := range integerKinds {
 		k := &kernel512{asm: c, integerKind: kind, bit: bit, bits: bits, rotation: rotation,
-			src: reg.RSI, rec: reg.RDI, inner: reg.R8, high2: reg.R9, scales: reg.R10, table: reg.R11, count: reg.R12,
+			src: reg.RSI, rec: reg.RDI, inner: reg.R8, scales: reg.R9, table: reg.R10, count: reg.R12,
 			mask: reg.Z30, tmp: reg.Z31}
 		z := []reg.Register{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11,
 			reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
@@ -216,15 +218,10 @@ func (k *kernel512) high(g int, m operand.Mem, bit, mask int) {
 	k.VPTERNLOGD_BCST(imm(0xf8), c, k.tmp, k.w[g]) // w | tmp & c
 }
 
-// pairs runs the eight sub-blocks of Q4_K and Q5_K, two for each 512 bytes of codes.
-func (k *kernel512) pairs(t, codes int, high func(sub int)) {
-	k.MOVQ(k.src, k.inner)
-	k.MOVQ(k.src, k.scales)
-	if high != nil {
-		k.LEAQ(k.rotation, k.table)
-	}
-	k.MOVQ(operand.U32(4), k.count)
-	k.loop(k.count, func() {
+// pairs runs the eight sub-blocks of Q4_K and Q5_K, two for each eight registers of codes. In Q5_K the first eight
+// alternate with the registers that hold the high bits.
+func (k *kernel512) pairs(t int, high func(sub int)) {
+	pair := func(codes, stride int) {
 		for sub := range 2 {
 			for i := range 2 {
 				k.VCVTPH2PS(at(k.src, 32*i), k.isum[i])
@@ -233,18 +230,30 @@ func (k *kernel512) pairs(t, codes int, high func(sub int)) {
 				k.VMULPS(k.isum[i], k.ds[i], k.ds[i])
 			}
 			for g := range 8 {
-				k.nibble(g, at(k.inner, codes+64*g), sub)
+				k.nibble(g, at(k.inner, codes+stride*g), sub)
 			}
 			if high != nil {
 				high(sub)
 			}
 			k.dot(t)
 		}
-		k.add(512, k.inner)
 		k.add(32, k.scales)
 		if high != nil {
 			k.add(8, k.table)
 		}
+	}
+	k.MOVQ(k.src, k.inner)
+	k.MOVQ(k.src, k.scales)
+	count, codes := 4, 320
+	if high != nil {
+		k.LEAQ(k.rotation, k.table)
+		pair(384, 128)
+		count, codes = 3, 1344
+	}
+	k.MOVQ(operand.U32(count), k.count)
+	k.loop(k.count, func() {
+		pair(codes, 64)
+		k.add(512, k.inner)
 	})
 }
 
