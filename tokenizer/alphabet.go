@@ -25,22 +25,19 @@ func (escaped) reachable(token string) bool { return strings.IndexByte(token, ' 
 // up, in order.
 type byteLevel struct{}
 
-var (
-	byteRunes [256]rune     // byte to character
-	runeBytes [0x144]uint16 // character to 1 + byte, 0 for none
-)
-
-func init() {
+// runeBytes maps a character of the alphabet to 1 + its byte, others to 0.
+var runeBytes = func() (bytes [0x144]uint16) {
 	next := rune(0x100)
-	for b := range byteRunes {
+	for b := range uint16(256) {
 		r := rune(b)
 		if b <= ' ' || (b >= 0x7f && b <= 0xa0) || b == 0xad {
 			r = next
 			next++
 		}
-		byteRunes[b], runeBytes[r] = r, uint16(b)+1
+		bytes[r] = b + 1
 	}
-}
+	return bytes
+}()
 
 // piece takes a token that is not in the alphabet literally: files hold some
 // added tokens so.
