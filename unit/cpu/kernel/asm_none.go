@@ -33,3 +33,9 @@ func (s *Set) addRowsF16(dst, w []float32, v []uint16, stride int) int     { ret
 func (s *Set) readBytes(b []byte) int                                      { return 0 }
 
 func (s *Set) multiplyBytes() int64 { return multiplyGeneric() }
+
+func (s *Set) packWords(dst, src []byte, m *Matrix, blocks int, w run) int { return 0 }
+
+func (s *Set) packHalves(dst, src []byte, m *Matrix) int { return 0 }
+
+func (s *Set) packScales(dst, src []byte, m *Matrix) bool { return false }

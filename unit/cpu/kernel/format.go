@@ -39,6 +39,7 @@ type format struct {
 	// Where the parts of a file's block go. A run copies n units of each row; the same unit of the 16 rows lies
 	// together. What a product reads first lies first, since memory is fastest when read in order.
 	halves, words, octets []run
+	bits                  []run                          // 32 high bits, spread
 	flip                  byte                           // codes are XORed with it, which makes them unsigned
 	special               func(dst, src []byte, row int) // what no run can do
 
@@ -72,10 +73,10 @@ var formats = [kinds]format{
 		halves: []run{{src: 0, dst: 0, n: 2}}, words: []run{{4, 64, 4, 64}},
 		int8: true, min: true},
 	kindQ5_0: {columns: 32, bytes: 352, file: 22,
-		halves: []run{{src: 0, dst: 0, n: 1}}, words: []run{{6, 96, 4, 64}}, special: packQ5_0,
+		halves: []run{{src: 0, dst: 0, n: 1}}, words: []run{{6, 96, 4, 64}}, bits: []run{{src: 2, dst: 32, n: 1}},
 		int8: true, offset: 16},
 	kindQ5_1: {columns: 32, bytes: 384, file: 24,
-		halves: []run{{src: 0, dst: 0, n: 2}}, words: []run{{8, 128, 4, 64}}, special: packQ5_1,
+		halves: []run{{src: 0, dst: 0, n: 2}}, words: []run{{8, 128, 4, 64}}, bits: []run{{src: 4, dst: 64, n: 1}},
 		int8: true, min: true},
 	kindQ8_0: {columns: 32, bytes: 544, file: 34,
 		halves: []run{{src: 0, dst: 0, n: 1}}, words: []run{{2, 32, 8, 64}}, flip: 0x80,
@@ -120,35 +121,6 @@ func kindOf(t quant.Type) (k kind, native bool) {
 		return kindQ6_K, true
 	}
 	return kindF32, false
-}
-
-// spread moves bit 4g+j of the 32 high bits of a block to bit g of byte j.
-func spread(h uint32) (w uint32) {
-	for j := range 4 {
-		for g := range 8 {
-			w |= h >> (4*g + j) & 1 << (8*j + g)
-		}
-	}
-	return w
-}
-
-func packQ5_0(dst, src []byte, row int) {
-	binary.LittleEndian.PutUint32(dst[32+4*row:], spread(binary.LittleEndian.Uint32(src[2:])))
-}
-
-func packQ5_1(dst, src []byte, row int) {
-	binary.LittleEndian.PutUint32(dst[64+4*row:], spread(binary.LittleEndian.Uint32(src[4:])))
-}
-
-// packScalesK widens the eight 6-bit scales and mins of Q4_K and Q5_K to bytes.
-func packScalesK(dst, src []byte, row int) {
-	q := src[4:16]
-	for j := range 4 {
-		dst[64+16*j+row] = q[j] & 63
-		dst[192+16*j+row] = q[j+4] & 63
-		dst[64+16*(j+4)+row] = q[j+8]&15 | q[j]>>6<<4
-		dst[192+16*(j+4)+row] = q[j+8]>>4 | q[j+4]>>6<<4
-	}
 }
 
 // unpack takes sub-block s of a panel's block apart.

@@ -122,38 +122,6 @@ func (m *Matrix) Bytes() int64 {
 // WantsInt8 reports whether products read the quantised form of the activations; if not, QuantizeInput is not needed.
 func (m *Matrix) WantsInt8() bool { return formats[m.kind].int8 }
 
-// Pack fills the panels of output rows [lo, hi); lo is a multiple of Align and hi one as well or the end. Ranges may
-// be packed by several goroutines at once. It does nothing for FileRows.
-func (s *Set) Pack(m *Matrix, lo, hi int) {
-	if m.layout != Panels {
-		return
-	}
-	m.checkRange(lo, hi)
-	for row := lo; row < hi; row += lanes {
-		s.packPanel(m.panels[row/lanes*m.panel:][:m.panel], m, row, min(lanes, hi-row))
-	}
-}
-
-// packPanel packs up to 16 rows from row on. Lanes without a row repeat the last one.
-func (s *Set) packPanel(dst []byte, m *Matrix, row, n int) {
-	src := m.data[row*m.rowBytes : (row+n)*m.rowBytes]
-	f := &formats[m.kind]
-	var rows [lanes][]byte
-	for r := range rows {
-		rows[r] = src[min(r, n-1)*m.rowBytes:][:m.rowBytes]
-	}
-	if !m.native {
-		packDequantized(dst, m, &rows)
-		return
-	}
-	for b := range m.blocks {
-		to := dst[b*f.bytes : (b+1)*f.bytes]
-		for r, from := range rows {
-			f.packRow(to, from[b*f.file:(b+1)*f.file], r)
-		}
-	}
-}
-
 // Release drops the reference to the file's bytes of a packed matrix.
 func (m *Matrix) Release() {
 	if m.layout == Panels {

@@ -291,3 +291,64 @@ func (s *Set) multiplyBytes() int64 {
 	}
 	return multiplyGeneric()
 }
+
+// packWords transposes the whole quads of a run of words of 16 rows and returns how many words that is.
+//
+//go:noinline
+func (s *Set) packWords(dst, src []byte, m *Matrix, blocks int, w run) int {
+	f := &formats[m.kind]
+	quads := w.n / 4
+	if quads == 0 || s.isa == Generic {
+		return 0
+	}
+	_ = src[15*m.rowBytes+(blocks-1)*f.file+w.src+16*quads-1]
+	_ = dst[(blocks-1)*f.bytes+w.dst+(4*quads-1)*w.step+63]
+	flip := uint32(f.flip) * 0x01010101
+	if s.isa == AVX512 {
+		packWordsAVX512(&dst[w.dst], &src[w.src], m.rowBytes, blocks, f.bytes, f.file, quads, w.step, flip)
+	} else {
+		packWordsAVX2(&dst[w.dst], &src[w.src], m.rowBytes, blocks, f.bytes, f.file, quads, w.step, flip)
+	}
+	return 4 * quads
+}
+
+// packHalves transposes columns of halves of 16 rows and returns how many.
+//
+//go:noinline
+func (s *Set) packHalves(dst, src []byte, m *Matrix) int {
+	n := m.blocks / 8
+	if n == 0 || s.isa == Generic {
+		return 0
+	}
+	_, _ = src[15*m.rowBytes+16*n-1], dst[256*n-1]
+	if s.isa == AVX512 {
+		packHalvesAVX512(&dst[0], &src[0], m.rowBytes, n)
+	} else {
+		packHalvesAVX2(&dst[0], &src[0], m.rowBytes, n)
+	}
+	return 8 * n
+}
+
+// packScales collects the halves and the high bits of 16 rows.
+//
+//go:noinline
+func (s *Set) packScales(dst, src []byte, m *Matrix) bool {
+	if s.isa == Generic {
+		return false
+	}
+	f := &formats[m.kind]
+	_, _ = src[16*m.rowBytes-1], dst[m.panel-1]
+	for _, h := range f.halves {
+		for i := range h.n {
+			packColumnAVX2(&dst[h.dst+32*i], &src[h.src+2*i], m.rowBytes, m.blocks, f.bytes, f.file)
+		}
+	}
+	for _, b := range f.bits {
+		if s.isa == AVX512 {
+			packBitsAVX512(&dst[b.dst], &src[b.src], m.rowBytes, m.blocks, f.bytes, f.file)
+		} else {
+			packBitsAVX2(&dst[b.dst], &src[b.src], m.rowBytes, m.blocks, f.bytes, f.file)
+		}
+	}
+	return true
+}

@@ -103,3 +103,23 @@ func readBytesAVX2(p *byte, n int)
 //
 //go:noescape
 func multiplyBytesAVX2(n int)
+
+// packWordsAVX2 transposes, in each block, four words of 16 rows for each quad.
+//
+//go:noescape
+func packWordsAVX2(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int, quads int, step int, flip uint32)
+
+// packHalvesAVX2 transposes n times eight columns of 16 rows of halves.
+//
+//go:noescape
+func packHalvesAVX2(dst *byte, src *byte, stride int, n int)
+
+// packColumnAVX2 collects one half of 16 rows in each block.
+//
+//go:noescape
+func packColumnAVX2(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int)
+
+// packBitsAVX2 collects the high bits of 16 rows in each block.
+//
+//go:noescape
+func packBitsAVX2(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int)

@@ -1830,3 +1830,419 @@ loop24:
 	JNZ        loop24
 	VZEROUPPER
 	RET
+
+// func packWordsAVX2(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int, quads int, step int, flip uint32)
+// Requires: AVX, AVX2
+TEXT ·packWordsAVX2(SB), NOSPLIT, $0-68
+	MOVL         flip+64(FP), R15
+	VMOVD        R15, X8
+	VPBROADCASTD X8, Y8
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), BX
+	MOVQ         stride+16(FP), R10
+	LEAQ         (R10)(R10*2), R11
+	MOVQ         step+56(FP), R12
+	MOVQ         blocks+24(FP), R13
+
+loop25:
+	MOVQ BX, SI
+	LEAQ (SI)(R10*4), DI
+	LEAQ (DI)(R10*4), R8
+	LEAQ (R8)(R10*4), R9
+	MOVQ AX, DX
+	MOVQ quads+48(FP), CX
+
+loop26:
+	VMOVDQU     (SI), X0
+	VINSERTI128 $0x01, (DI), Y0, Y0
+	VMOVDQU     (SI)(R10*1), X1
+	VINSERTI128 $0x01, (DI)(R10*1), Y1, Y1
+	VMOVDQU     (SI)(R10*2), X2
+	VINSERTI128 $0x01, (DI)(R10*2), Y2, Y2
+	VMOVDQU     (SI)(R11*1), X3
+	VINSERTI128 $0x01, (DI)(R11*1), Y3, Y3
+	VPUNPCKLDQ  Y1, Y0, Y4
+	VPUNPCKHDQ  Y1, Y0, Y5
+	VPUNPCKLDQ  Y3, Y2, Y6
+	VPUNPCKHDQ  Y3, Y2, Y7
+	VPUNPCKLQDQ Y6, Y4, Y0
+	VPUNPCKHQDQ Y6, Y4, Y1
+	VPUNPCKLQDQ Y7, Y5, Y2
+	VPUNPCKHQDQ Y7, Y5, Y3
+	VPXOR       Y8, Y0, Y0
+	VPXOR       Y8, Y1, Y1
+	VPXOR       Y8, Y2, Y2
+	VPXOR       Y8, Y3, Y3
+	LEAQ        (R12)(R12*2), R15
+	VMOVUPS     Y0, (DX)
+	VMOVUPS     Y1, (DX)(R12*1)
+	VMOVUPS     Y2, (DX)(R12*2)
+	VMOVUPS     Y3, (DX)(R15*1)
+	VMOVDQU     (R8), X0
+	VINSERTI128 $0x01, (R9), Y0, Y0
+	VMOVDQU     (R8)(R10*1), X1
+	VINSERTI128 $0x01, (R9)(R10*1), Y1, Y1
+	VMOVDQU     (R8)(R10*2), X2
+	VINSERTI128 $0x01, (R9)(R10*2), Y2, Y2
+	VMOVDQU     (R8)(R11*1), X3
+	VINSERTI128 $0x01, (R9)(R11*1), Y3, Y3
+	VPUNPCKLDQ  Y1, Y0, Y4
+	VPUNPCKHDQ  Y1, Y0, Y5
+	VPUNPCKLDQ  Y3, Y2, Y6
+	VPUNPCKHDQ  Y3, Y2, Y7
+	VPUNPCKLQDQ Y6, Y4, Y0
+	VPUNPCKHQDQ Y6, Y4, Y1
+	VPUNPCKLQDQ Y7, Y5, Y2
+	VPUNPCKHQDQ Y7, Y5, Y3
+	VPXOR       Y8, Y0, Y0
+	VPXOR       Y8, Y1, Y1
+	VPXOR       Y8, Y2, Y2
+	VPXOR       Y8, Y3, Y3
+	LEAQ        (R12)(R12*2), R15
+	VMOVUPS     Y0, 32(DX)
+	VMOVUPS     Y1, 32(DX)(R12*1)
+	VMOVUPS     Y2, 32(DX)(R12*2)
+	VMOVUPS     Y3, 32(DX)(R15*1)
+	LEAQ        (DX)(R12*4), DX
+	ADDQ        $0x00000010, SI
+	ADDQ        $0x00000010, DI
+	ADDQ        $0x00000010, R8
+	ADDQ        $0x00000010, R9
+	DECQ        CX
+	JNZ         loop26
+	ADDQ        dstBlock+32(FP), AX
+	ADDQ        srcBlock+40(FP), BX
+	DECQ        R13
+	JNZ         loop25
+	VZEROUPPER
+	RET
+
+DATA evenFirstAVX2<>+0(SB)/4, $0x05040100
+DATA evenFirstAVX2<>+4(SB)/4, $0x0d0c0908
+DATA evenFirstAVX2<>+8(SB)/4, $0x07060302
+DATA evenFirstAVX2<>+12(SB)/4, $0x0f0e0b0a
+DATA evenFirstAVX2<>+16(SB)/4, $0x05040100
+DATA evenFirstAVX2<>+20(SB)/4, $0x0d0c0908
+DATA evenFirstAVX2<>+24(SB)/4, $0x07060302
+DATA evenFirstAVX2<>+28(SB)/4, $0x0f0e0b0a
+GLOBL evenFirstAVX2<>(SB), RODATA|NOPTR, $32
+
+// func packHalvesAVX2(dst *byte, src *byte, stride int, n int)
+// Requires: AVX, AVX2
+TEXT ·packHalvesAVX2(SB), NOSPLIT, $0-32
+	VMOVUPS evenFirstAVX2<>+0(SB), Y8
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), SI
+	MOVQ    stride+16(FP), R10
+	LEAQ    (R10)(R10*2), R11
+	LEAQ    (SI)(R10*4), DI
+	LEAQ    (DI)(R10*4), R8
+	LEAQ    (R8)(R10*4), R9
+	MOVQ    n+24(FP), CX
+
+loop27:
+	VMOVDQU      (SI), X0
+	VINSERTI128  $0x01, (DI), Y0, Y0
+	VMOVDQU      (SI)(R10*1), X1
+	VINSERTI128  $0x01, (DI)(R10*1), Y1, Y1
+	VMOVDQU      (SI)(R10*2), X2
+	VINSERTI128  $0x01, (DI)(R10*2), Y2, Y2
+	VMOVDQU      (SI)(R11*1), X3
+	VINSERTI128  $0x01, (DI)(R11*1), Y3, Y3
+	VPUNPCKLDQ   Y1, Y0, Y4
+	VPUNPCKHDQ   Y1, Y0, Y5
+	VPUNPCKLDQ   Y3, Y2, Y6
+	VPUNPCKHDQ   Y3, Y2, Y7
+	VPUNPCKLQDQ  Y6, Y4, Y0
+	VPUNPCKHQDQ  Y6, Y4, Y1
+	VPUNPCKLQDQ  Y7, Y5, Y2
+	VPUNPCKHQDQ  Y7, Y5, Y3
+	VPSHUFB      Y8, Y0, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	VMOVDQU      X0, (AX)
+	VEXTRACTI128 $0x01, Y0, 32(AX)
+	VPSHUFB      Y8, Y1, Y1
+	VPERMQ       $0xd8, Y1, Y1
+	VMOVDQU      X1, 64(AX)
+	VEXTRACTI128 $0x01, Y1, 96(AX)
+	VPSHUFB      Y8, Y2, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      X2, 128(AX)
+	VEXTRACTI128 $0x01, Y2, 160(AX)
+	VPSHUFB      Y8, Y3, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VMOVDQU      X3, 192(AX)
+	VEXTRACTI128 $0x01, Y3, 224(AX)
+	VMOVDQU      (R8), X0
+	VINSERTI128  $0x01, (R9), Y0, Y0
+	VMOVDQU      (R8)(R10*1), X1
+	VINSERTI128  $0x01, (R9)(R10*1), Y1, Y1
+	VMOVDQU      (R8)(R10*2), X2
+	VINSERTI128  $0x01, (R9)(R10*2), Y2, Y2
+	VMOVDQU      (R8)(R11*1), X3
+	VINSERTI128  $0x01, (R9)(R11*1), Y3, Y3
+	VPUNPCKLDQ   Y1, Y0, Y4
+	VPUNPCKHDQ   Y1, Y0, Y5
+	VPUNPCKLDQ   Y3, Y2, Y6
+	VPUNPCKHDQ   Y3, Y2, Y7
+	VPUNPCKLQDQ  Y6, Y4, Y0
+	VPUNPCKHQDQ  Y6, Y4, Y1
+	VPUNPCKLQDQ  Y7, Y5, Y2
+	VPUNPCKHQDQ  Y7, Y5, Y3
+	VPSHUFB      Y8, Y0, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	VMOVDQU      X0, 16(AX)
+	VEXTRACTI128 $0x01, Y0, 48(AX)
+	VPSHUFB      Y8, Y1, Y1
+	VPERMQ       $0xd8, Y1, Y1
+	VMOVDQU      X1, 80(AX)
+	VEXTRACTI128 $0x01, Y1, 112(AX)
+	VPSHUFB      Y8, Y2, Y2
+	VPERMQ       $0xd8, Y2, Y2
+	VMOVDQU      X2, 144(AX)
+	VEXTRACTI128 $0x01, Y2, 176(AX)
+	VPSHUFB      Y8, Y3, Y3
+	VPERMQ       $0xd8, Y3, Y3
+	VMOVDQU      X3, 208(AX)
+	VEXTRACTI128 $0x01, Y3, 240(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000010, SI
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000010, R8
+	ADDQ         $0x00000010, R9
+	DECQ         CX
+	JNZ          loop27
+	VZEROUPPER
+	RET
+
+// func packColumnAVX2(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int)
+// Requires: AVX
+TEXT ·packColumnAVX2(SB), NOSPLIT, $0-48
+	MOVQ  dst+0(FP), AX
+	MOVQ  src+8(FP), SI
+	MOVQ  stride+16(FP), R10
+	MOVQ  blocks+24(FP), CX
+	MOVQ  dstBlock+32(FP), BX
+	MOVQ  srcBlock+40(FP), DX
+	LEAQ  (R10)(R10*2), R11
+	LEAQ  (SI)(R10*4), DI
+	LEAQ  (DI)(R10*4), R8
+	LEAQ  (R8)(R10*4), R9
+	VPXOR X0, X0, X0
+	VPXOR X1, X1, X1
+
+loop28:
+	VPINSRW $0x00, (SI), X0, X0
+	VPINSRW $0x01, (SI)(R10*1), X0, X0
+	VPINSRW $0x02, (SI)(R10*2), X0, X0
+	VPINSRW $0x03, (SI)(R11*1), X0, X0
+	VPINSRW $0x04, (DI), X0, X0
+	VPINSRW $0x05, (DI)(R10*1), X0, X0
+	VPINSRW $0x06, (DI)(R10*2), X0, X0
+	VPINSRW $0x07, (DI)(R11*1), X0, X0
+	VPINSRW $0x00, (R8), X1, X1
+	VPINSRW $0x01, (R8)(R10*1), X1, X1
+	VPINSRW $0x02, (R8)(R10*2), X1, X1
+	VPINSRW $0x03, (R8)(R11*1), X1, X1
+	VPINSRW $0x04, (R9), X1, X1
+	VPINSRW $0x05, (R9)(R10*1), X1, X1
+	VPINSRW $0x06, (R9)(R10*2), X1, X1
+	VPINSRW $0x07, (R9)(R11*1), X1, X1
+	VMOVDQU X0, (AX)
+	VMOVDQU X1, 16(AX)
+	ADDQ    BX, AX
+	ADDQ    DX, SI
+	ADDQ    DX, DI
+	ADDQ    DX, R8
+	ADDQ    DX, R9
+	DECQ    CX
+	JNZ     loop28
+	VZEROUPPER
+	RET
+
+DATA everyFourthAVX2<>+0(SB)/4, $0x11111111
+DATA everyFourthAVX2<>+4(SB)/4, $0x11111111
+DATA everyFourthAVX2<>+8(SB)/4, $0x11111111
+DATA everyFourthAVX2<>+12(SB)/4, $0x11111111
+DATA everyFourthAVX2<>+16(SB)/4, $0x11111111
+DATA everyFourthAVX2<>+20(SB)/4, $0x11111111
+DATA everyFourthAVX2<>+24(SB)/4, $0x11111111
+DATA everyFourthAVX2<>+28(SB)/4, $0x11111111
+GLOBL everyFourthAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA everyPairAVX2<>+0(SB)/4, $0x03030303
+DATA everyPairAVX2<>+4(SB)/4, $0x03030303
+DATA everyPairAVX2<>+8(SB)/4, $0x03030303
+DATA everyPairAVX2<>+12(SB)/4, $0x03030303
+DATA everyPairAVX2<>+16(SB)/4, $0x03030303
+DATA everyPairAVX2<>+20(SB)/4, $0x03030303
+DATA everyPairAVX2<>+24(SB)/4, $0x03030303
+DATA everyPairAVX2<>+28(SB)/4, $0x03030303
+GLOBL everyPairAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA everyNibbleAVX2<>+0(SB)/4, $0x000f000f
+DATA everyNibbleAVX2<>+4(SB)/4, $0x000f000f
+DATA everyNibbleAVX2<>+8(SB)/4, $0x000f000f
+DATA everyNibbleAVX2<>+12(SB)/4, $0x000f000f
+DATA everyNibbleAVX2<>+16(SB)/4, $0x000f000f
+DATA everyNibbleAVX2<>+20(SB)/4, $0x000f000f
+DATA everyNibbleAVX2<>+24(SB)/4, $0x000f000f
+DATA everyNibbleAVX2<>+28(SB)/4, $0x000f000f
+GLOBL everyNibbleAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA lowByteAVX2<>+0(SB)/4, $0x000000ff
+DATA lowByteAVX2<>+4(SB)/4, $0x000000ff
+DATA lowByteAVX2<>+8(SB)/4, $0x000000ff
+DATA lowByteAVX2<>+12(SB)/4, $0x000000ff
+DATA lowByteAVX2<>+16(SB)/4, $0x000000ff
+DATA lowByteAVX2<>+20(SB)/4, $0x000000ff
+DATA lowByteAVX2<>+24(SB)/4, $0x000000ff
+DATA lowByteAVX2<>+28(SB)/4, $0x000000ff
+GLOBL lowByteAVX2<>(SB), RODATA|NOPTR, $32
+
+// func packBitsAVX2(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int)
+// Requires: AVX, AVX2
+TEXT ·packBitsAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), SI
+	MOVQ stride+16(FP), R10
+	MOVQ blocks+24(FP), CX
+	MOVQ dstBlock+32(FP), BX
+	MOVQ srcBlock+40(FP), DX
+	LEAQ (R10)(R10*2), R11
+	LEAQ (SI)(R10*4), DI
+	LEAQ (DI)(R10*4), R8
+	LEAQ (R8)(R10*4), R9
+
+loop29:
+	VMOVD       (SI), X4
+	VPINSRD     $0x01, (SI)(R10*1), X4, X4
+	VPINSRD     $0x02, (SI)(R10*2), X4, X4
+	VPINSRD     $0x03, (SI)(R11*1), X4, X4
+	VMOVD       (DI), X5
+	VPINSRD     $0x01, (DI)(R10*1), X5, X5
+	VPINSRD     $0x02, (DI)(R10*2), X5, X5
+	VPINSRD     $0x03, (DI)(R11*1), X5, X5
+	VINSERTI128 $0x01, X5, Y4, Y0
+	VMOVUPS     Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, Y1
+	VPSRLD      $0x01, Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VPSLLD      $0x08, Y2, Y2
+	VORPS       Y2, Y1, Y1
+	VPSRLD      $0x02, Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VORPS       Y2, Y1, Y1
+	VPSRLD      $0x03, Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VPSLLD      $0x18, Y2, Y2
+	VORPS       Y2, Y1, Y1
+	VMOVUPS     Y1, (AX)
+	VMOVD       (R8), X4
+	VPINSRD     $0x01, (R8)(R10*1), X4, X4
+	VPINSRD     $0x02, (R8)(R10*2), X4, X4
+	VPINSRD     $0x03, (R8)(R11*1), X4, X4
+	VMOVD       (R9), X5
+	VPINSRD     $0x01, (R9)(R10*1), X5, X5
+	VPINSRD     $0x02, (R9)(R10*2), X5, X5
+	VPINSRD     $0x03, (R9)(R11*1), X5, X5
+	VINSERTI128 $0x01, X5, Y4, Y0
+	VMOVUPS     Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VMOVUPS     Y2, Y1
+	VPSRLD      $0x01, Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VPSLLD      $0x08, Y2, Y2
+	VORPS       Y2, Y1, Y1
+	VPSRLD      $0x02, Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VPSLLD      $0x10, Y2, Y2
+	VORPS       Y2, Y1, Y1
+	VPSRLD      $0x03, Y0, Y2
+	VANDPS      everyFourthAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x03, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyPairAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x06, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      everyNibbleAVX2<>+0(SB), Y2, Y2
+	VPSRLD      $0x0c, Y2, Y3
+	VORPS       Y3, Y2, Y2
+	VANDPS      lowByteAVX2<>+0(SB), Y2, Y2
+	VPSLLD      $0x18, Y2, Y2
+	VORPS       Y2, Y1, Y1
+	VMOVUPS     Y1, 32(AX)
+	ADDQ        BX, AX
+	ADDQ        DX, SI
+	ADDQ        DX, DI
+	ADDQ        DX, R8
+	ADDQ        DX, R9
+	DECQ        CX
+	JNZ         loop29
+	VZEROUPPER
+	RET

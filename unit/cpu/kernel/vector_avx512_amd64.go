@@ -103,3 +103,18 @@ func readBytesAVX512(p *byte, n int)
 //
 //go:noescape
 func multiplyBytesAVX512(n int)
+
+// packWordsAVX512 transposes, in each block, four words of 16 rows for each quad.
+//
+//go:noescape
+func packWordsAVX512(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int, quads int, step int, flip uint32)
+
+// packHalvesAVX512 transposes n times eight columns of 16 rows of halves.
+//
+//go:noescape
+func packHalvesAVX512(dst *byte, src *byte, stride int, n int)
+
+// packBitsAVX512 collects the high bits of 16 rows in each block.
+//
+//go:noescape
+func packBitsAVX512(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int)

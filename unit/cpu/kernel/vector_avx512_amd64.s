@@ -2138,3 +2138,314 @@ loop24:
 	JNZ      loop24
 	VZEROUPPER
 	RET
+
+// func packWordsAVX512(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int, quads int, step int, flip uint32)
+// Requires: AVX, AVX512F
+TEXT ·packWordsAVX512(SB), NOSPLIT, $0-68
+	MOVL         flip+64(FP), R15
+	VMOVD        R15, X8
+	VPBROADCASTD X8, Z8
+	MOVQ         dst+0(FP), AX
+	MOVQ         src+8(FP), BX
+	MOVQ         stride+16(FP), R10
+	LEAQ         (R10)(R10*2), R11
+	MOVQ         step+56(FP), R12
+	MOVQ         blocks+24(FP), R13
+
+loop25:
+	MOVQ BX, SI
+	LEAQ (SI)(R10*4), DI
+	LEAQ (DI)(R10*4), R8
+	LEAQ (R8)(R10*4), R9
+	MOVQ AX, DX
+	MOVQ quads+48(FP), CX
+
+loop26:
+	VMOVDQU      (SI), X0
+	VINSERTI32X4 $0x01, (DI), Z0, Z0
+	VINSERTI32X4 $0x02, (R8), Z0, Z0
+	VINSERTI32X4 $0x03, (R9), Z0, Z0
+	VMOVDQU      (SI)(R10*1), X1
+	VINSERTI32X4 $0x01, (DI)(R10*1), Z1, Z1
+	VINSERTI32X4 $0x02, (R8)(R10*1), Z1, Z1
+	VINSERTI32X4 $0x03, (R9)(R10*1), Z1, Z1
+	VMOVDQU      (SI)(R10*2), X2
+	VINSERTI32X4 $0x01, (DI)(R10*2), Z2, Z2
+	VINSERTI32X4 $0x02, (R8)(R10*2), Z2, Z2
+	VINSERTI32X4 $0x03, (R9)(R10*2), Z2, Z2
+	VMOVDQU      (SI)(R11*1), X3
+	VINSERTI32X4 $0x01, (DI)(R11*1), Z3, Z3
+	VINSERTI32X4 $0x02, (R8)(R11*1), Z3, Z3
+	VINSERTI32X4 $0x03, (R9)(R11*1), Z3, Z3
+	VPUNPCKLDQ   Z1, Z0, Z4
+	VPUNPCKHDQ   Z1, Z0, Z5
+	VPUNPCKLDQ   Z3, Z2, Z6
+	VPUNPCKHDQ   Z3, Z2, Z7
+	VPUNPCKLQDQ  Z6, Z4, Z0
+	VPUNPCKHQDQ  Z6, Z4, Z1
+	VPUNPCKLQDQ  Z7, Z5, Z2
+	VPUNPCKHQDQ  Z7, Z5, Z3
+	VPXORD       Z8, Z0, Z0
+	VPXORD       Z8, Z1, Z1
+	VPXORD       Z8, Z2, Z2
+	VPXORD       Z8, Z3, Z3
+	LEAQ         (R12)(R12*2), R15
+	VMOVUPS      Z0, (DX)
+	VMOVUPS      Z1, (DX)(R12*1)
+	VMOVUPS      Z2, (DX)(R12*2)
+	VMOVUPS      Z3, (DX)(R15*1)
+	LEAQ         (DX)(R12*4), DX
+	ADDQ         $0x00000010, SI
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000010, R8
+	ADDQ         $0x00000010, R9
+	DECQ         CX
+	JNZ          loop26
+	ADDQ         dstBlock+32(FP), AX
+	ADDQ         srcBlock+40(FP), BX
+	DECQ         R13
+	JNZ          loop25
+	VZEROUPPER
+	RET
+
+DATA evenFirstAVX512<>+0(SB)/4, $0x00020000
+DATA evenFirstAVX512<>+4(SB)/4, $0x00060004
+DATA evenFirstAVX512<>+8(SB)/4, $0x000a0008
+DATA evenFirstAVX512<>+12(SB)/4, $0x000e000c
+DATA evenFirstAVX512<>+16(SB)/4, $0x00120010
+DATA evenFirstAVX512<>+20(SB)/4, $0x00160014
+DATA evenFirstAVX512<>+24(SB)/4, $0x001a0018
+DATA evenFirstAVX512<>+28(SB)/4, $0x001e001c
+DATA evenFirstAVX512<>+32(SB)/4, $0x00030001
+DATA evenFirstAVX512<>+36(SB)/4, $0x00070005
+DATA evenFirstAVX512<>+40(SB)/4, $0x000b0009
+DATA evenFirstAVX512<>+44(SB)/4, $0x000f000d
+DATA evenFirstAVX512<>+48(SB)/4, $0x00130011
+DATA evenFirstAVX512<>+52(SB)/4, $0x00170015
+DATA evenFirstAVX512<>+56(SB)/4, $0x001b0019
+DATA evenFirstAVX512<>+60(SB)/4, $0x001f001d
+GLOBL evenFirstAVX512<>(SB), RODATA|NOPTR, $64
+
+// func packHalvesAVX512(dst *byte, src *byte, stride int, n int)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·packHalvesAVX512(SB), NOSPLIT, $0-32
+	VMOVUPS evenFirstAVX512<>+0(SB), Z8
+	MOVQ    dst+0(FP), AX
+	MOVQ    src+8(FP), SI
+	MOVQ    stride+16(FP), R10
+	LEAQ    (R10)(R10*2), R11
+	LEAQ    (SI)(R10*4), DI
+	LEAQ    (DI)(R10*4), R8
+	LEAQ    (R8)(R10*4), R9
+	MOVQ    n+24(FP), CX
+
+loop27:
+	VMOVDQU      (SI), X0
+	VINSERTI32X4 $0x01, (DI), Z0, Z0
+	VINSERTI32X4 $0x02, (R8), Z0, Z0
+	VINSERTI32X4 $0x03, (R9), Z0, Z0
+	VMOVDQU      (SI)(R10*1), X1
+	VINSERTI32X4 $0x01, (DI)(R10*1), Z1, Z1
+	VINSERTI32X4 $0x02, (R8)(R10*1), Z1, Z1
+	VINSERTI32X4 $0x03, (R9)(R10*1), Z1, Z1
+	VMOVDQU      (SI)(R10*2), X2
+	VINSERTI32X4 $0x01, (DI)(R10*2), Z2, Z2
+	VINSERTI32X4 $0x02, (R8)(R10*2), Z2, Z2
+	VINSERTI32X4 $0x03, (R9)(R10*2), Z2, Z2
+	VMOVDQU      (SI)(R11*1), X3
+	VINSERTI32X4 $0x01, (DI)(R11*1), Z3, Z3
+	VINSERTI32X4 $0x02, (R8)(R11*1), Z3, Z3
+	VINSERTI32X4 $0x03, (R9)(R11*1), Z3, Z3
+	VPUNPCKLDQ   Z1, Z0, Z4
+	VPUNPCKHDQ   Z1, Z0, Z5
+	VPUNPCKLDQ   Z3, Z2, Z6
+	VPUNPCKHDQ   Z3, Z2, Z7
+	VPUNPCKLQDQ  Z6, Z4, Z0
+	VPUNPCKHQDQ  Z6, Z4, Z1
+	VPUNPCKLQDQ  Z7, Z5, Z2
+	VPUNPCKHQDQ  Z7, Z5, Z3
+	VPERMW       Z0, Z8, Z0
+	VMOVUPS      Z0, (AX)
+	VPERMW       Z1, Z8, Z1
+	VMOVUPS      Z1, 64(AX)
+	VPERMW       Z2, Z8, Z2
+	VMOVUPS      Z2, 128(AX)
+	VPERMW       Z3, Z8, Z3
+	VMOVUPS      Z3, 192(AX)
+	ADDQ         $0x00000100, AX
+	ADDQ         $0x00000010, SI
+	ADDQ         $0x00000010, DI
+	ADDQ         $0x00000010, R8
+	ADDQ         $0x00000010, R9
+	DECQ         CX
+	JNZ          loop27
+	VZEROUPPER
+	RET
+
+DATA everyFourthAVX512<>+0(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+4(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+8(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+12(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+16(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+20(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+24(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+28(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+32(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+36(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+40(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+44(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+48(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+52(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+56(SB)/4, $0x11111111
+DATA everyFourthAVX512<>+60(SB)/4, $0x11111111
+GLOBL everyFourthAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA everyPairAVX512<>+0(SB)/4, $0x03030303
+DATA everyPairAVX512<>+4(SB)/4, $0x03030303
+DATA everyPairAVX512<>+8(SB)/4, $0x03030303
+DATA everyPairAVX512<>+12(SB)/4, $0x03030303
+DATA everyPairAVX512<>+16(SB)/4, $0x03030303
+DATA everyPairAVX512<>+20(SB)/4, $0x03030303
+DATA everyPairAVX512<>+24(SB)/4, $0x03030303
+DATA everyPairAVX512<>+28(SB)/4, $0x03030303
+DATA everyPairAVX512<>+32(SB)/4, $0x03030303
+DATA everyPairAVX512<>+36(SB)/4, $0x03030303
+DATA everyPairAVX512<>+40(SB)/4, $0x03030303
+DATA everyPairAVX512<>+44(SB)/4, $0x03030303
+DATA everyPairAVX512<>+48(SB)/4, $0x03030303
+DATA everyPairAVX512<>+52(SB)/4, $0x03030303
+DATA everyPairAVX512<>+56(SB)/4, $0x03030303
+DATA everyPairAVX512<>+60(SB)/4, $0x03030303
+GLOBL everyPairAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA everyNibbleAVX512<>+0(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+4(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+8(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+12(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+16(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+20(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+24(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+28(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+32(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+36(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+40(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+44(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+48(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+52(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+56(SB)/4, $0x000f000f
+DATA everyNibbleAVX512<>+60(SB)/4, $0x000f000f
+GLOBL everyNibbleAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA lowByteAVX512<>+0(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+4(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+8(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+12(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+16(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+20(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+24(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+28(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+32(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+36(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+40(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+44(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+48(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+52(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+56(SB)/4, $0x000000ff
+DATA lowByteAVX512<>+60(SB)/4, $0x000000ff
+GLOBL lowByteAVX512<>(SB), RODATA|NOPTR, $64
+
+// func packBitsAVX512(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F
+TEXT ·packBitsAVX512(SB), NOSPLIT, $0-48
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), SI
+	MOVQ stride+16(FP), R10
+	MOVQ blocks+24(FP), CX
+	MOVQ dstBlock+32(FP), BX
+	MOVQ srcBlock+40(FP), DX
+	LEAQ (R10)(R10*2), R11
+	LEAQ (SI)(R10*4), DI
+	LEAQ (DI)(R10*4), R8
+	LEAQ (R8)(R10*4), R9
+
+loop28:
+	VMOVD        (SI), X4
+	VPINSRD      $0x01, (SI)(R10*1), X4, X4
+	VPINSRD      $0x02, (SI)(R10*2), X4, X4
+	VPINSRD      $0x03, (SI)(R11*1), X4, X4
+	VMOVD        (DI), X5
+	VPINSRD      $0x01, (DI)(R10*1), X5, X5
+	VPINSRD      $0x02, (DI)(R10*2), X5, X5
+	VPINSRD      $0x03, (DI)(R11*1), X5, X5
+	VMOVD        (R8), X6
+	VPINSRD      $0x01, (R8)(R10*1), X6, X6
+	VPINSRD      $0x02, (R8)(R10*2), X6, X6
+	VPINSRD      $0x03, (R8)(R11*1), X6, X6
+	VMOVD        (R9), X7
+	VPINSRD      $0x01, (R9)(R10*1), X7, X7
+	VPINSRD      $0x02, (R9)(R10*2), X7, X7
+	VPINSRD      $0x03, (R9)(R11*1), X7, X7
+	VINSERTI128  $0x01, X5, Y4, Y0
+	VINSERTI128  $0x01, X7, Y6, Y6
+	VINSERTI64X4 $0x01, Y6, Z0, Z0
+	VMOVUPS      Z0, Z2
+	VANDPS       everyFourthAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x03, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyPairAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x06, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyNibbleAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x0c, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       lowByteAVX512<>+0(SB), Z2, Z2
+	VMOVUPS      Z2, Z1
+	VPSRLD       $0x01, Z0, Z2
+	VANDPS       everyFourthAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x03, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyPairAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x06, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyNibbleAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x0c, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       lowByteAVX512<>+0(SB), Z2, Z2
+	VPSLLD       $0x08, Z2, Z2
+	VORPS        Z2, Z1, Z1
+	VPSRLD       $0x02, Z0, Z2
+	VANDPS       everyFourthAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x03, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyPairAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x06, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyNibbleAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x0c, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       lowByteAVX512<>+0(SB), Z2, Z2
+	VPSLLD       $0x10, Z2, Z2
+	VORPS        Z2, Z1, Z1
+	VPSRLD       $0x03, Z0, Z2
+	VANDPS       everyFourthAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x03, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyPairAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x06, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       everyNibbleAVX512<>+0(SB), Z2, Z2
+	VPSRLD       $0x0c, Z2, Z3
+	VORPS        Z3, Z2, Z2
+	VANDPS       lowByteAVX512<>+0(SB), Z2, Z2
+	VPSLLD       $0x18, Z2, Z2
+	VORPS        Z2, Z1, Z1
+	VMOVUPS      Z1, (AX)
+	ADDQ         BX, AX
+	ADDQ         DX, SI
+	ADDQ         DX, DI
+	ADDQ         DX, R8
+	ADDQ         DX, R9
+	DECQ         CX
+	JNZ          loop28
+	VZEROUPPER
+	RET

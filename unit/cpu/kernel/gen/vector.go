@@ -35,6 +35,7 @@ func (c *vector) all() {
 	c.rope()
 	c.quantize()
 	c.ceilings()
+	c.pack()
 }
 
 // parts is the number of registers in a step.
@@ -144,11 +145,7 @@ func (c *vector) elementwise() {
 }
 
 func (c *vector) broadcastParam(name string, r reg.Register) {
-	m, err := c.Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	c.VBROADCASTSS(m.Addr, r)
+	c.VBROADCASTSS(c.stackParam(name), r)
 }
 
 // exponential returns a function that computes r[0] = exp(r[0]) with r[1] to r[4].
