@@ -25,6 +25,8 @@ func (s *Set) tile(dst []float32, stride int, m *Matrix, panels []byte, n int, i
 	switch s.isa {
 	case AVX512:
 		tileAVX512(dst, stride, m, panels, n, in, row, t)
+	case AVX2:
+		tileAVX2(dst, stride, m, panels, n, in, row, t)
 	default:
 		tileGeneric(dst, stride, m, panels, n, in, row, t)
 	}
@@ -62,5 +64,40 @@ func tileAVX512(dst []float32, stride int, m *Matrix, panels []byte, n int, in *
 		mulQ5_KAVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
 	case kindQ6_K:
 		mulQ6_KAVX512(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	}
+}
+
+//go:noinline
+func tileAVX2(dst []float32, stride int, m *Matrix, panels []byte, n int, in *Input, row, t int) {
+	if !formats[m.kind].int8 {
+		x := &in.x[row*in.stride]
+		switch m.kind {
+		case kindF32:
+			mulF32AVX2(&dst[0], stride, &panels[0], n, m.Cols, x, in.stride, t)
+		case kindF16:
+			mulF16AVX2(&dst[0], stride, &panels[0], n, m.Cols, x, in.stride, t)
+		case kindBF16:
+			mulBF16AVX2(&dst[0], stride, &panels[0], n, m.Cols, x, in.stride, t)
+		}
+		return
+	}
+	records := &in.tile(row, t)[0]
+	switch m.kind {
+	case kindQ4_0:
+		mulQ4_0AVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ4_1:
+		mulQ4_1AVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ5_0:
+		mulQ5_0AVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ5_1:
+		mulQ5_1AVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ8_0:
+		mulQ8_0AVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ4_K:
+		mulQ4_KAVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ5_K:
+		mulQ5_KAVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
+	case kindQ6_K:
+		mulQ6_KAVX2(&dst[0], stride, &panels[0], n, m.blocks, records, t)
 	}
 }

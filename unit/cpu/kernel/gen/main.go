@@ -32,6 +32,10 @@ func main() {
 			mulAVX512(c)
 			mulFloatAVX512(c)
 		}},
+		{"mul_avx2", func(c *asm) {
+			mulAVX2(c)
+			mulFloatAVX2(c)
+		}},
 		{"vector_avx512", vectorAVX512},
 		{"vector_avx2", vectorAVX2},
 	} {
@@ -118,3 +122,12 @@ func imm(i int) operand.Op { return operand.Imm(uint64(i)) }
 
 // add adds a constant to a register.
 func (c *asm) add(n int, r reg.Register) { c.ADDQ(operand.U32(n), r) }
+
+// stackParam is where a parameter lies.
+func (c *asm) stackParam(name string) operand.Op {
+	m, err := c.Param(name).Resolve()
+	if err != nil {
+		panic(err)
+	}
+	return m.Addr
+}

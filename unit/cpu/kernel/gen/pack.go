@@ -126,15 +126,6 @@ func (c *vector) xor(a, b reg.Register) {
 	}
 }
 
-// stackParam is where a parameter lies.
-func (c *vector) stackParam(name string) operand.Op {
-	m, err := c.Param(name).Resolve()
-	if err != nil {
-		panic(err)
-	}
-	return m.Addr
-}
-
 // packHalves transposes columns of halves, eight at a time.
 func (c *vector) packHalves() {
 	var even operand.Mem
