@@ -28,16 +28,10 @@ func main() {
 		name  string
 		write func(*asm)
 	}{
-		{"mul_avx512", func(c *asm) {
-			mulAVX512(c)
-			mulFloatAVX512(c)
-		}},
-		{"mul_avx2", func(c *asm) {
-			mulAVX2(c)
-			mulFloatAVX2(c)
-		}},
-		{"vector_avx512", vectorAVX512},
-		{"vector_avx2", vectorAVX2},
+		{"mul_avx512", func(c *asm) { mulAVX512(c); newAVX512(c).mulFloat() }},
+		{"mul_avx2", func(c *asm) { mulAVX2(c); newAVX2(c).mulFloat() }},
+		{"vector_avx512", func(c *asm) { newAVX512(c).all() }},
+		{"vector_avx2", func(c *asm) { newAVX2(c).all() }},
 	} {
 		if err := generate(*dir, file.name, file.write); err != nil {
 			fmt.Fprintf(os.Stderr, "gen: %s: %+v\n", file.name, err)

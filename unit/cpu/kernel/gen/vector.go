@@ -17,14 +17,14 @@ type vector struct {
 	r      []reg.Register
 }
 
-func vectorAVX512(c *asm) {
+func newAVX512(c *asm) *vector {
 	z := []reg.Register{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15}
-	(&vector{asm: c, suffix: "AVX512", width: 64, r: z}).all()
+	return &vector{asm: c, suffix: "AVX512", width: 64, r: z}
 }
 
-func vectorAVX2(c *asm) {
+func newAVX2(c *asm) *vector {
 	y := []reg.Register{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7, reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15}
-	(&vector{asm: c, suffix: "AVX2", width: 32, r: y}).all()
+	return &vector{asm: c, suffix: "AVX2", width: 32, r: y}
 }
 
 func (c *vector) all() {
