@@ -325,3 +325,72 @@ func TestMulAllocations(t *testing.T) {
 		}
 	}
 }
+
+// TestQuantizeAgrees compares the int8 form of every instruction set with plain Go's, with values that are not numbers
+// as well.
+func TestQuantizeAgrees(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	const n, cols = 23, 288
+	x := activations(rng, n, cols, cols)
+	for i := range x {
+		switch rng.IntN(200) {
+		case 0:
+			x[i] = float32(math.Inf(1 - 2*rng.IntN(2)))
+		case 1:
+			x[i] = float32(math.NaN())
+		case 2:
+			x[i] = math.Float32frombits(rng.Uint32() & 0x807fffff) // subnormal
+		case 3:
+			x[i] *= 1e37
+		}
+	}
+	var want []byte
+	for _, isa := range Available() {
+		s, _ := New(isa)
+		in := s.NewInput(n, cols)
+		s.SetInput(in, x, cols, n, cols)
+		s.QuantizeInput(in, 0, n)
+		got := in.q[:n*cols/32*recordBytes]
+		if isa == Generic {
+			want = got
+			continue
+		}
+		for i := 0; i < len(got); i++ {
+			// A scale that is not a number may have any payload.
+			if got[i] != want[i] {
+				w := i / 4 * 4
+				g, w2 := math.Float32frombits(binary.LittleEndian.Uint32(got[w:])), math.Float32frombits(binary.LittleEndian.Uint32(want[w:]))
+				if g == g || w2 == w2 {
+					t.Fatalf("%v: byte %d of the records is %d, want %d", isa, i, got[i], want[i])
+				}
+			}
+		}
+	}
+}
+
+// TestPackAgrees compares the panels.
+func TestPackAgrees(t *testing.T) {
+	generic, _ := New(Generic)
+	for _, isa := range Available() {
+		s, _ := New(isa)
+		for _, typ := range productTypes {
+			rng := rand.New(rand.NewPCG(10, uint64(typ)))
+			rows, cols := 40, 3*max(typ.BlockSize(), 32)
+			if typ.BlockSize() == 1 {
+				cols = 99
+			}
+			data := weights(rng, typ, rows, cols)
+			a, err := generic.Matrix(typ, rows, cols, data, Panels)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _ := s.Matrix(typ, rows, cols, data, Panels)
+			generic.Pack(a, 0, rows)
+			s.Pack(b, 0, 16)
+			s.Pack(b, 16, rows)
+			if !slices.Equal(a.panels, b.panels) {
+				t.Errorf("%v, %v: panels differ", isa, typ)
+			}
+		}
+	}
+}
