@@ -38,6 +38,10 @@ func main() {
 			os.Exit(1)
 		}
 	}
+	if err := generateARM(*dir, "mul_neon", mulNEON); err != nil {
+		fmt.Fprintf(os.Stderr, "gen: mul_neon: %v\n", err)
+		os.Exit(1)
+	}
 }
 
 // generate writes NAME_amd64.s and NAME_amd64.go.
