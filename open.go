@@ -1,0 +1,212 @@
+package tandem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+
+	"github.com/tandemrun/tandem/engine"
+	"github.com/tandemrun/tandem/machine"
+	"github.com/tandemrun/tandem/model"
+	"github.com/tandemrun/tandem/unit"
+)
+
+// Options say how a model is laid out. The zero value is four chunks on all
+// cores that this process may use, one stream, and a context of 4096 positions
+// or the model's own if that is less.
+type Options struct {
+	// Chunks is the number of chunks, balanced by bytes; 0 is the default split
+	// in four. Split gives the first layer of each later chunk instead.
+	Chunks int
+	Split  []int
+	// Place is a unit for all chunks ("cpu:0"), or pairs ("c1=cpu:0,c3=cpu:1");
+	// chunks that are not named run on cpu.
+	Place string
+	// Threads limits the workers of each unit; 0 is one a core.
+	Threads int
+	// Block is the most positions of a prompt in one task; 0 is 512.
+	Block int
+	// Context is how many positions a stream can have; 0 is the default above.
+	Context int
+	// Streams is how many streams can be open at once; 0 is 1.
+	Streams int
+	// KV is the type of cached keys and values: f32 (also the default) or f16.
+	KV string
+	// Progress, if not nil, is told as weights become ready, in bytes. It may be
+	// called from several goroutines.
+	Progress func(done, total int64)
+	// Observe, if not nil, is told what each task took. It is called from the
+	// units' goroutines and must be quick.
+	Observe func(Record)
+}
+
+// defaults of Options.
+const (
+	defaultBlock   = 512
+	defaultContext = 4096
+)
+
+type (
+	// A Record is what one task took.
+	Record = engine.Record
+	// A Chunk describes a chunk of an engine.
+	Chunk = engine.ChunkInfo
+)
+
+// layout is Options with every choice made.
+type layout struct {
+	ranges []model.Range
+	names  []string // unit of each chunk
+	o      unit.Options
+}
+
+func (m *Model) layout(o Options) (layout, error) {
+	var l layout
+	var err error
+	switch {
+	case o.Chunks < 0:
+		return l, fmt.Errorf("--chunks %d: it must be at least 1", o.Chunks)
+	case o.Chunks > 0 && len(o.Split) > 0:
+		return l, errors.New("--chunks and --split exclude each other")
+	case o.Chunks > 0:
+		l.ranges, err = m.model.Balanced(o.Chunks)
+	case len(o.Split) > 0:
+		l.ranges, err = m.model.SplitAt(o.Split)
+	default:
+		l.ranges, err = m.model.DefaultSplit()
+	}
+	if err != nil {
+		return l, err
+	}
+	if l.names, err = place(o.Place, len(l.ranges)); err != nil {
+		return l, err
+	}
+	if o.Threads < 0 {
+		return l, fmt.Errorf("--threads %d: it must be at least 1", o.Threads)
+	}
+	l.o = unit.Options{Slots: max(o.Streams, 1), Context: o.Context, Block: o.Block}
+	if l.o.Context == 0 {
+		l.o.Context = min(defaultContext, m.model.Context)
+	}
+	if l.o.Context < 1 || l.o.Context > m.model.Context {
+		return l, fmt.Errorf("--ctx %d: the model was trained for up to %d positions", l.o.Context, m.model.Context)
+	}
+	if l.o.Block == 0 {
+		l.o.Block = defaultBlock
+	}
+	if l.o.Block < 1 {
+		return l, fmt.Errorf("--block %d: it must be at least 1", l.o.Block)
+	}
+	l.o.Block = min(l.o.Block, l.o.Context)
+	if o.KV != "" {
+		if l.o.KV, err = unit.ParseKV(o.KV); err != nil {
+			return l, fmt.Errorf("--kv: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// plan is the memory that each chunk of a layout needs.
+func (m *Model) plan(l layout) ([]unit.Bytes, error) {
+	var out []unit.Bytes
+	for i, r := range l.ranges {
+		p, err := m.model.Program(r.First, r.Last)
+		if err != nil {
+			return nil, err
+		}
+		o := l.o
+		o.Share = map[int]unit.Chunk{}
+		for _, c := range p.Caches {
+			for j, other := range l.ranges[:i] {
+				if c.Layer >= other.First && c.Layer < other.Last && l.names[i] == l.names[j] {
+					o.Share[c.Layer] = nil // on the same unit: no copy
+				}
+			}
+		}
+		b := unit.Bytes{KV: o.CacheBytes(p), Buffers: o.BufferBytes(p, engine.WantedRows(o.Block, m.model.Vocab))}
+		b.Weights, b.Tables = p.Bytes()
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// An Engine is a model laid out over units.
+type Engine struct {
+	m *Model
+	e *engine.Engine
+}
+
+// Open lays the model out over units and prepares its weights. The engine is
+// closed before the model. A context whose caches do not fit into the memory
+// that is available is refused before anything is loaded.
+//
+// The workers of CPU units spin while a task runs; Open raises GOMAXPROCS, if
+// need be, to more than their number, so that the rest of the process runs.
+func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
+	l, err := m.layout(o)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.checkMemory(l); err != nil {
+		return nil, err
+	}
+	units, workers, err := openUnits(l.names, o.Threads)
+	if err != nil {
+		return nil, err
+	}
+	if runtime.GOMAXPROCS(0) <= workers {
+		runtime.GOMAXPROCS(workers + 1)
+	}
+	e, err := engine.New(ctx, m.model, engine.Config{
+		Ranges: l.ranges, Units: units, Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, KV: l.o.KV,
+		Progress: o.Progress, Observe: o.Observe,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Name(), err)
+	}
+	return &Engine{m, e}, nil
+}
+
+func (m *Model) checkMemory(l layout) error {
+	plans, err := m.plan(l)
+	if err != nil {
+		return err
+	}
+	var weights, kv, buffers int64
+	for _, b := range plans {
+		weights, kv, buffers = weights+b.Weights, kv+b.KV, buffers+b.Buffers
+	}
+	host, err := machine.Detect()
+	if err != nil || host.Memory.Available == 0 {
+		return nil // nothing is known of the memory
+	}
+	if need := weights + kv + buffers; need > host.Memory.Available {
+		return fmt.Errorf("%s: needs %s (weights %s, KV cache %s for %d streams of %d positions, buffers %s), but %s of memory are available; use a smaller --ctx or --kv f16",
+			m.Name(), mib(need), mib(weights), mib(kv), l.o.Slots, l.o.Context, mib(buffers), mib(host.Memory.Available))
+	}
+	return nil
+}
+
+func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// Chunks lists the chunks in order.
+func (e *Engine) Chunks() []Chunk { return e.e.Chunks() }
+
+// Units lists the engine's units; Record.Unit is an index into it.
+func (e *Engine) Units() []string { return e.e.Units() }
+
+// Context is how many positions a stream can have.
+func (e *Engine) Context() int { return e.e.Context() }
+
+// NewStream takes a free stream, waiting for one until ctx is done.
+func (e *Engine) NewStream(ctx context.Context) (*Stream, error) {
+	s, err := e.e.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{e.m, s}, nil
+}
+
+// Close ends the streams' calls and frees the units.
+func (e *Engine) Close() error { return e.e.Close() }

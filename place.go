@@ -1,0 +1,97 @@
+package tandem
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/tandemrun/tandem/machine"
+	"github.com/tandemrun/tandem/unit"
+	"github.com/tandemrun/tandem/unit/cpu"
+	"github.com/tandemrun/tandem/unit/cpu/kernel"
+)
+
+// defaultUnit is the unit of chunks that no placement names.
+const defaultUnit = "cpu"
+
+// place reads a placement for n chunks: either one unit for all ("cpu:0"), or
+// a list such as "c1=cpu:0,c3=cpu:1", in which the chunks that are not named
+// run on cpu.
+func place(spec string, n int) ([]string, error) {
+	units := make([]string, n)
+	for i := range units {
+		units[i] = defaultUnit
+	}
+	if spec == "" {
+		return units, nil
+	}
+	if !strings.Contains(spec, "=") {
+		if strings.Contains(spec, ",") {
+			return nil, fmt.Errorf("--place %s: give one unit for all chunks, or chunk=unit pairs such as c1=cpu:0,c2=cpu:1", spec)
+		}
+		for i := range units {
+			units[i] = spec
+		}
+		return units, nil
+	}
+	named := make([]bool, n)
+	for _, pair := range strings.Split(spec, ",") {
+		chunk, name, ok := strings.Cut(pair, "=")
+		i, err := strconv.Atoi(strings.TrimPrefix(chunk, "c"))
+		if !ok || err != nil || !strings.HasPrefix(chunk, "c") || name == "" {
+			return nil, fmt.Errorf("--place %s: %q is not of the form c1=UNIT", spec, pair)
+		}
+		if i < 1 || i > n {
+			return nil, fmt.Errorf("--place %s: there is no chunk %s; there are c1 to c%d", spec, chunk, n)
+		}
+		if named[i-1] {
+			return nil, fmt.Errorf("--place %s: chunk %s is placed twice", spec, chunk)
+		}
+		units[i-1], named[i-1] = name, true
+	}
+	return units, nil
+}
+
+// openUnits opens each named unit once and returns the unit of each chunk.
+// What it opened is closed again if one cannot be had.
+func openUnits(names []string, threads int) ([]unit.Unit, int, error) {
+	m, err := machine.Detect()
+	if err != nil {
+		return nil, 0, fmt.Errorf("finding the cores of this machine: %w", err)
+	}
+	open := map[string]unit.Unit{}
+	var out []unit.Unit
+	workers := 0
+	for _, name := range names {
+		if open[name] == nil {
+			u, err := openUnit(name, m, threads)
+			if err != nil {
+				for _, u := range open {
+					err = errors.Join(err, u.Close())
+				}
+				return nil, 0, err
+			}
+			open[name] = u
+			workers += u.Threads()
+		}
+		out = append(out, open[name])
+	}
+	return out, workers, nil
+}
+
+func openUnit(name string, m *machine.Machine, threads int) (*cpu.Unit, error) {
+	kind, _, _ := strings.Cut(name, ":")
+	if kind != "cpu" {
+		return nil, fmt.Errorf("unit %q: this build knows no such unit; `tandem units` lists those it knows", name)
+	}
+	cores, err := cpu.Cores(name, m)
+	if err != nil {
+		return nil, err
+	}
+	n := len(cores)
+	if threads > 0 {
+		n = min(n, threads)
+	}
+	return cpu.New(cpu.Config{Name: name, CPUs: cores, Threads: n, ISA: kernel.Best()})
+}
