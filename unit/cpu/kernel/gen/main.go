@@ -1,4 +1,4 @@
-// Command gen writes the amd64 assembly of package kernel, and its Go declarations. Run it with go generate in that
+// Command gen writes the assembly of package kernel, and its Go declarations. Run it with go generate in that
 // package. It is a module of its own so that nobody who builds the project needs its dependencies.
 package main
 
@@ -38,9 +38,11 @@ func main() {
 			os.Exit(1)
 		}
 	}
-	if err := generateARM(*dir, "mul_neon", mulNEON); err != nil {
-		fmt.Fprintf(os.Stderr, "gen: mul_neon: %v\n", err)
-		os.Exit(1)
+	for name, write := range map[string]func(*arm){"mul_neon": mulNEON, "vector_neon": vectorNEON} {
+		if err := generateARM(*dir, name, write); err != nil {
+			fmt.Fprintf(os.Stderr, "gen: %s: %v\n", name, err)
+			os.Exit(1)
+		}
 	}
 }
 
