@@ -155,3 +155,41 @@ func timeThreads(b *testing.B, threads int, f func(i int)) (best, median float64
 	slices.Sort(samples)
 	return samples[0], samples[len(samples)/2]
 }
+
+func BenchmarkVector(b *testing.B) {
+	for _, isa := range Available() {
+		s, _ := New(isa)
+		rng := rand.New(rand.NewPCG(1, 1))
+		x, w, up, dst := values(rng, 2048), values(rng, 2048), values(rng, 2048), make([]float32, 2048)
+		const rows, width = 64, 256
+		kv, scores := values(rng, rows*width), values(rng, rows)
+		half := halves(kv)
+		in := s.NewInput(16, 2048)
+		s.SetInput(in, values(rng, 16*2048), 2048, 16, 2048)
+		for _, op := range []struct {
+			name     string
+			elements int
+			run      func()
+		}{
+			{"RMSNorm", 2048, func() { s.RMSNorm(dst, x, w, 1e-6) }},
+			{"GeluMul", 2048, func() { s.GeluMul(dst, x, up) }},
+			{"SiluMul", 2048, func() { s.SiluMul(dst, x, up) }},
+			{"Softcap", 2048, func() { s.Softcap(dst, 30) }},
+			{"Softmax", 2048, func() { copy(dst, x); s.Softmax(dst) }},
+			{"Rope", width, func() { s.Rope(dst[:width], x[:width/2], w[:width/2], false) }},
+			{"RopePairs", width, func() { s.Rope(dst[:width], x[:width/2], w[:width/2], true) }},
+			{"DotRows", rows * width, func() { s.DotRows(scores, x[:width], kv, width) }},
+			{"DotRowsF16", rows * width, func() { s.DotRowsF16(scores, x[:width], half, width) }},
+			{"AddRows", rows * width, func() { s.AddRows(dst[:width], scores, kv, width) }},
+			{"AddRowsF16", rows * width, func() { s.AddRowsF16(dst[:width], scores, half, width) }},
+			{"QuantizeInput", 16 * 2048, func() { s.QuantizeInput(in, 0, 16) }},
+		} {
+			b.Run(fmt.Sprintf("%v/%s", isa, op.name), func(b *testing.B) {
+				for b.Loop() {
+					op.run()
+				}
+				b.ReportMetric(float64(op.elements)*float64(b.N)/b.Elapsed().Seconds()/1e9, "Gelements/s")
+			})
+		}
+	}
+}
