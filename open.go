@@ -33,6 +33,10 @@ type Options struct {
 	Streams int
 	// KV is the type of cached keys and values: f32 (also the default) or f16.
 	KV string
+	// FileLayout uses the weights as the file lays them out (--specialize=off)
+	// instead of laying them out anew for the unit's instructions: a faster load
+	// and slower steps, with equal bits.
+	FileLayout bool
 	// Progress, if not nil, is told as weights become ready, in bytes. It may be
 	// called from several goroutines.
 	Progress func(done, total int64)
@@ -160,7 +164,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e, err := engine.New(ctx, m.model, engine.Config{
 		Ranges: l.ranges, Units: units, Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, KV: l.o.KV,
-		Progress: o.Progress, Observe: o.Observe,
+		FileLayout: o.FileLayout, Release: m.file.Release, Progress: o.Progress, Observe: o.Observe,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name(), err)

@@ -52,6 +52,9 @@ type Config struct {
 	Context int           // positions of a stream
 	Block   int           // most rows of a stream in a task
 	KV      unit.KV
+	// FileLayout and Release are as in [unit.Options].
+	FileLayout bool
+	Release    func(data []byte)
 	// Progress, if not nil, is told as weights become ready, with the total. It
 	// may be called from several goroutines.
 	Progress func(done, total int64)
@@ -294,7 +297,7 @@ func (e *Engine) compileChunk(ctx context.Context, c *chunk, progress func(int64
 	var err error
 	c.c, err = c.q.unit.Compile(ctx, c.p, unit.Options{
 		Slots: e.cfg.Slots, Context: e.cfg.Context, Block: e.cfg.Block, KV: e.cfg.KV,
-		Share: share, Progress: progress,
+		Share: share, FileLayout: e.cfg.FileLayout, Release: e.cfg.Release, Progress: progress,
 	})
 	c.load = now().Sub(start)
 	return err

@@ -14,5 +14,9 @@ func mapFile(file *os.File, size int) (*mapping, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &mapping{data: data, unmap: func() error { return unix.Munmap(data) }}, nil
+	return &mapping{
+		data:  data,
+		unmap: func() error { return unix.Munmap(data) },
+		drop:  func(lo, hi int) { _ = unix.Madvise(data[lo:hi], unix.MADV_DONTNEED) }, // advice: it may be ignored
+	}, nil
 }

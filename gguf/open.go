@@ -9,12 +9,44 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"unsafe"
 )
 
 // mapping is a file's bytes in memory.
 type mapping struct {
 	data  []byte
 	unmap func() error // nil if there is nothing to undo
+	// drop takes bytes [lo, hi), whole pages, out of the resident set; nil if
+	// the system has no such advice or the bytes are not a file's.
+	drop func(lo, hi int)
+}
+
+// Release says that data, a view of a tensor or a part of one, is not needed
+// for now: the pages that lie wholly inside it leave the resident set and are
+// read from the file again when they are touched. It may be called from any
+// goroutine, before Close.
+func (f *File) Release(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	begin := uintptr(unsafe.Pointer(&data[0]))
+	for _, m := range f.mappings {
+		if m.drop == nil || len(m.data) == 0 {
+			continue
+		}
+		base := uintptr(unsafe.Pointer(&m.data[0]))
+		if begin < base || begin-base+uintptr(len(data)) > uintptr(len(m.data)) {
+			continue
+		}
+		page := os.Getpagesize()
+		lo, hi := int(begin-base), int(begin-base)+len(data)
+		lo, hi = (lo+page-1)/page*page, hi/page*page
+		if hi < lo {
+			return
+		}
+		m.drop(lo, hi)
+		return
+	}
 }
 
 func (m *mapping) close() error {

@@ -92,6 +92,13 @@ type Options struct {
 	// the chunk on this same unit that does. The cache of a layer that is not
 	// in Share is a copy, filled by WriteKV.
 	Share map[int]Chunk
+	// FileLayout keeps weights as the file lays them out instead of laying them
+	// out anew for the unit: a faster load and slower steps. The bits of the
+	// results are the same.
+	FileLayout bool
+	// Release, if not nil, is told of weight data that the chunk does not need
+	// in memory any longer. Its pages may be dropped and come back when touched.
+	Release func(data []byte)
 	// Progress, if not nil, is told as weights become ready. It may be called
 	// from several goroutines.
 	Progress func(bytes int64)

@@ -16,6 +16,7 @@ type Chunk struct {
 	p        *program.Program
 	o        unit.Options
 	matrices map[string]*kernel.Matrix
+	panels   memory   // of all matrices
 	caches   []*cache // as the program's caches; some may belong to another chunk
 	steps    []step
 	ropes    []*ropeTable
@@ -160,10 +161,11 @@ func (c *Chunk) Bytes() unit.Bytes {
 	return b
 }
 
-// Close drops the chunk's memory.
+// Close frees the chunk's memory.
 func (c *Chunk) Close() error {
+	err := c.panels.free()
 	*c = Chunk{unit: c.unit, p: c.p, o: c.o}
-	return nil
+	return err
 }
 
 // ropeTable is the cosines and sines of the rows of a task for one set of

@@ -4,9 +4,12 @@
 // pinned to its core where the system allows it ([Unit.Pinned] tells). Two
 // units on disjoint cores run at the same time and share only the memory.
 //
-// Weights are used as the file stores them, straight from the mapping: a chunk
-// allocates its caches and its buffers, never a float32 copy of a matrix.
-// Tables that are looked up by row stay in the file.
+// Weights are laid out anew when a chunk is compiled, in panels of 16 outputs
+// that the kernels read in order; what the file's pages held is released as it
+// is copied, so the memory is that of the file and not twice. With
+// [unit.Options.FileLayout] they are used as the file stores them, straight from
+// the mapping. Neither ever makes a float32 copy of a matrix. Tables that are
+// looked up by row stay in the file.
 //
 // Inside a task all workers run the same list of steps, each on its share of
 // rows or outputs, and meet at barriers. An output's value never depends on the
@@ -22,6 +25,7 @@ package cpu
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -99,27 +103,19 @@ func (u *Unit) Compile(ctx context.Context, p *program.Program, o unit.Options) 
 		return nil, fmt.Errorf("unit %s: a chunk of %d slots, %d positions and blocks of %d rows", u.Name(), o.Slots, o.Context, o.Block)
 	}
 	c := &Chunk{unit: u, p: p, o: o, matrices: map[string]*kernel.Matrix{}, vocab: 1<<31 - 1}
-	for _, w := range p.Weights(false) {
-		m, err := u.set.Matrix(w.Type, w.Rows, w.Cols, w.Data, kernel.FileRows)
-		if err != nil {
-			return nil, fmt.Errorf("unit %s: tensor %s: %w", u.Name(), w.Name, err)
-		}
-		c.matrices[w.Name] = m
-		c.bytes.Weights += int64(len(w.Data))
-		if o.Progress != nil {
-			o.Progress(int64(len(w.Data)))
-		}
+	if err := c.loadWeights(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
 	}
 	_, c.bytes.Tables = p.Bytes()
 	for _, pc := range p.Caches {
 		if from, ok := o.Share[pc.Layer]; ok && !pc.Own {
 			owner, ok := from.(*Chunk)
 			if !ok || owner.unit != u {
-				return nil, fmt.Errorf("unit %s: the cache of layer %d is shared from a chunk on another unit", u.Name(), pc.Layer)
+				return nil, errors.Join(c.Close(), fmt.Errorf("unit %s: the cache of layer %d is shared from a chunk on another unit", u.Name(), pc.Layer))
 			}
 			x := owner.cache(pc.Layer)
 			if x == nil || x.rows != o.CacheRows(pc) || x.kv != o.KV || len(x.k) != o.Slots {
-				return nil, fmt.Errorf("unit %s: the chunk that shares the cache of layer %d has none of that shape", u.Name(), pc.Layer)
+				return nil, errors.Join(c.Close(), fmt.Errorf("unit %s: the chunk that shares the cache of layer %d has none of that shape", u.Name(), pc.Layer))
 			}
 			c.caches = append(c.caches, x)
 			continue
@@ -128,5 +124,8 @@ func (u *Unit) Compile(ctx context.Context, p *program.Program, o unit.Options) 
 		c.caches = append(c.caches, x)
 		c.bytes.KV += x.bytes()
 	}
-	return c, c.compile()
+	if err := c.compile(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
 }
