@@ -163,7 +163,7 @@ func BenchmarkVector(b *testing.B) {
 		x, w, up, dst := values(rng, 2048), values(rng, 2048), values(rng, 2048), make([]float32, 2048)
 		const rows, width = 64, 256
 		kv, scores := values(rng, rows*width), values(rng, rows)
-		half := halves(kv)
+		half, many := halves(kv), make([]float32, 4*rows)
 		in := s.NewInput(16, 2048)
 		s.SetInput(in, values(rng, 16*2048), 2048, 16, 2048)
 		for _, op := range []struct {
@@ -182,6 +182,10 @@ func BenchmarkVector(b *testing.B) {
 			{"DotRowsF16", rows * width, func() { s.DotRowsF16(scores, x[:width], half, width) }},
 			{"AddRows", rows * width, func() { s.AddRows(dst[:width], scores, kv, width) }},
 			{"AddRowsF16", rows * width, func() { s.AddRowsF16(dst[:width], scores, half, width) }},
+			{"DotTile4", 4 * rows * width, func() { s.DotTile(many, rows, x, width, 4, width, kv, width, rows) }},
+			{"DotTileF16x4", 4 * rows * width, func() { s.DotTileF16(many, rows, x, width, 4, width, half, width, rows) }},
+			{"AddTile4", 4 * rows * width, func() { s.AddTile(dst, width, 4, width, many, rows, kv, width, rows) }},
+			{"AddTileF16x4", 4 * rows * width, func() { s.AddTileF16(dst, width, 4, width, many, rows, half, width, rows) }},
 			{"QuantizeInput", 16 * 2048, func() { s.QuantizeInput(in, 0, 16) }},
 		} {
 			b.Run(fmt.Sprintf("%v/%s", isa, op.name), func(b *testing.B) {

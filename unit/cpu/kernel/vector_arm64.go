@@ -130,56 +130,6 @@ func (s *Set) ropePairs(x, cos, sin []float32) int {
 	return n
 }
 
-// dotRows reports whether it did the rows, which it does where they fill the registers.
-//
-//go:noinline
-func (s *Set) dotRows(scores, q []float32, k []float32, stride int) bool {
-	if n := s.whole(len(q)); n == 0 || n != len(q) || len(scores) == 0 {
-		return false
-	}
-	_ = k[(len(scores)-1)*stride+len(q)-1]
-	dotRowsNEON(&scores[0], &q[0], &k[0], len(scores), stride, len(q))
-	return true
-}
-
-// addRows does the first columns of all rows.
-//
-//go:noinline
-func (s *Set) addRows(dst, w []float32, v []float32, stride int) int {
-	n := s.whole(len(dst))
-	if n == 0 {
-		return 0
-	}
-	_ = v[(len(w)-1)*stride+n-1]
-	addRowsNEON(&dst[0], &w[0], &v[0], len(w), stride, n)
-	return n
-}
-
-// dotRowsF16 reports whether it did the rows, which it does where they fill the registers.
-//
-//go:noinline
-func (s *Set) dotRowsF16(scores, q []float32, k []uint16, stride int) bool {
-	if n := s.whole(len(q)); n == 0 || n != len(q) || len(scores) == 0 {
-		return false
-	}
-	_ = k[(len(scores)-1)*stride+len(q)-1]
-	dotRowsF16NEON(&scores[0], &q[0], &k[0], len(scores), stride, len(q))
-	return true
-}
-
-// addRowsF16 does the first columns of all rows.
-//
-//go:noinline
-func (s *Set) addRowsF16(dst, w []float32, v []uint16, stride int) int {
-	n := s.whole(len(dst))
-	if n == 0 {
-		return 0
-	}
-	_ = v[(len(w)-1)*stride+n-1]
-	addRowsF16NEON(&dst[0], &w[0], &v[0], len(w), stride, n)
-	return n
-}
-
 //go:noinline
 func (s *Set) quantizeRow(tile []byte, t, slot int, x []float32) {
 	if s.isa == Generic {

@@ -79,6 +79,26 @@ func dotRowsF16AVX512(scores *float32, q *float32, k *uint16, rows int, stride i
 //go:noescape
 func addRowsF16AVX512(dst *float32, w *float32, v *uint16, rows int, stride int, n int)
 
+// dotTileAVX512 computes scores[a*sstride+i] = q[a*qstride:][:n] · k[i*kstride:][:n] for four a; rows is a multiple of 4, n of 16.
+//
+//go:noescape
+func dotTileAVX512(scores *float32, q *float32, k *float32, sstride int, qstride int, kstride int, rows int, n int)
+
+// addTileAVX512 computes dst[a*dstride:][:n] += Σ w[a*wstride+i]*v[i*vstride:][:n], i ascending, for four a; n is a multiple of 16.
+//
+//go:noescape
+func addTileAVX512(dst *float32, w *float32, v *float32, dstride int, wstride int, vstride int, rows int, n int)
+
+// dotTileF16AVX512 computes scores[a*sstride+i] = q[a*qstride:][:n] · k[i*kstride:][:n] for four a; rows is a multiple of 4, n of 16.
+//
+//go:noescape
+func dotTileF16AVX512(scores *float32, q *float32, k *uint16, sstride int, qstride int, kstride int, rows int, n int)
+
+// addTileF16AVX512 computes dst[a*dstride:][:n] += Σ w[a*wstride+i]*v[i*vstride:][:n], i ascending, for four a; n is a multiple of 16.
+//
+//go:noescape
+func addTileF16AVX512(dst *float32, w *float32, v *uint16, dstride int, wstride int, vstride int, rows int, n int)
+
 // ropeHalvesAVX512 turns the pairs (a[i], b[i]).
 //
 //go:noescape

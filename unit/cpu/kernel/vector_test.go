@@ -207,6 +207,46 @@ func TestRowsSplit(t *testing.T) {
 	}
 }
 
+// TestTiles: several queries at once give the bits of each alone.
+func TestTiles(t *testing.T) {
+	for _, isa := range Available() {
+		s, _ := New(isa)
+		rng := rand.New(rand.NewPCG(11, 11))
+		for _, c := range []struct{ queries, n, rows int }{{1, 16, 1}, {4, 64, 4}, {9, 80, 71}, {8, 256, 200}, {5, 24, 7}, {4, 176, 3}} {
+			stride, sstride := c.n+8, c.rows+5
+			kv, q, w := values(rng, c.rows*stride), values(rng, c.queries*stride), values(rng, c.queries*sstride)
+			h := halves(kv)
+			for _, half := range []bool{false, true} {
+				scores, dst := make([]float32, c.queries*sstride), slices.Clone(q)
+				wantScores, wantDst := slices.Clone(scores), slices.Clone(q)
+				if half {
+					s.DotTileF16(scores, sstride, q, stride, c.queries, c.n, h, stride, c.rows)
+					s.AddTileF16(dst, stride, c.queries, c.n, w, sstride, h, stride, c.rows)
+				} else {
+					s.DotTile(scores, sstride, q, stride, c.queries, c.n, kv, stride, c.rows)
+					s.AddTile(dst, stride, c.queries, c.n, w, sstride, kv, stride, c.rows)
+				}
+				for a := range c.queries {
+					to, sum, weights := wantScores[a*sstride:][:c.rows], wantDst[a*stride:][:c.n], w[a*sstride:][:c.rows]
+					if half {
+						s.DotRowsF16(to, q[a*stride:][:c.n], h, stride)
+						s.AddRowsF16(sum, weights, h, stride)
+					} else {
+						s.DotRows(to, q[a*stride:][:c.n], kv, stride)
+						s.AddRows(sum, weights, kv, stride)
+					}
+				}
+				if i, ok := equalBits(scores, wantScores); !ok {
+					t.Errorf("%v, half precision %v, %v: score %d differs", isa, half, c, i)
+				}
+				if i, ok := equalBits(dst, wantDst); !ok {
+					t.Errorf("%v, half precision %v, %v: sum %d differs", isa, half, c, i)
+				}
+			}
+		}
+	}
+}
+
 // TestFMA compares with exact arithmetic on pairs chosen to fall near ties.
 func TestFMA(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 8))

@@ -32,6 +32,7 @@ func (c *vector) all() {
 	c.activations()
 	c.reductions()
 	c.attention()
+	c.tiles()
 	c.rope()
 	c.quantize()
 	c.ceilings()
