@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/tandemrun/tandem"
+)
+
+// modelFlags choose the model.
+type modelFlags struct {
+	Model string `short:"m" placeholder:"FILE" help:"GGUF file, or any part of a split one. Default: the small model in the binary ('embedded')."`
+}
+
+// embedded is the name of the model in the binary.
+const embedded = "embedded"
+
+func (f modelFlags) load() (*tandem.Model, error) {
+	if f.Model == "" || f.Model == embedded {
+		return tandem.Embedded()
+	}
+	return tandem.Load(f.Model)
+}
+
+// layoutFlags say how a model is split and where its chunks run. Numbers are
+// pointers, so that a 0 that was asked for is not taken for a default.
+type layoutFlags struct {
+	Chunks  *int   `placeholder:"N" help:"Number of chunks, balanced by bytes. Default: four, by the built-in rule."`
+	Split   []int  `placeholder:"L" help:"First layer of each later chunk, such as 3,5,7, instead of --chunks."`
+	Place   string `placeholder:"UNIT|cN=UNIT,…" help:"Unit of all chunks (cpu:0), or of some (c1=cpu:0,c3=cpu:1). Default: cpu."`
+	Threads *int   `placeholder:"N" help:"Most threads of a unit. Default: one a core."`
+	Ctx     *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
+	Block   *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
+	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32 or f16. Default: f32."`
+}
+
+func (f layoutFlags) options() (tandem.Options, error) {
+	o := tandem.Options{Split: f.Split, Place: f.Place, KV: f.KV}
+	for _, n := range []struct {
+		flag string
+		from *int
+		to   *int
+	}{
+		{"chunks", f.Chunks, &o.Chunks},
+		{"threads", f.Threads, &o.Threads},
+		{"ctx", f.Ctx, &o.Context},
+		{"block", f.Block, &o.Block},
+	} {
+		if n.from == nil {
+			continue
+		}
+		if *n.from < 1 {
+			return o, fmt.Errorf("--%s %d: it must be at least 1", n.flag, *n.from)
+		}
+		*n.to = *n.from
+	}
+	return o, nil
+}
+
+// samplingFlags say how tokens are chosen.
+type samplingFlags struct {
+	Temp          float64 `placeholder:"T" help:"Temperature. Default: 0, the most likely token."`
+	TopK          int     `placeholder:"K" help:"Keep the K most likely tokens. Default: 0, all."`
+	TopP          float64 `placeholder:"P" help:"Keep the most likely tokens up to a sum of P. Default: 0, all."`
+	MinP          float64 `placeholder:"P" help:"Keep tokens at least P times as likely as the most likely one. Default: 0, all."`
+	RepeatPenalty float64 `placeholder:"R" help:"Make recent tokens less likely; 1 is off. Default: off."`
+	Seed          uint64  `placeholder:"S" help:"Seed of the random numbers. Default: 0."`
+}
+
+func (f samplingFlags) options() tandem.Sampling {
+	return tandem.Sampling{Temperature: f.Temp, TopK: f.TopK, TopP: f.TopP, MinP: f.MinP, Repeat: f.RepeatPenalty, Seed: f.Seed}
+}
+
+// maxFlags limit an answer.
+type maxFlags struct {
+	Max int `short:"n" name:"max-tokens" placeholder:"N" help:"Most new tokens. Default: 0, until the turn ends or the context is full."`
+}
+
+func (f maxFlags) check() error {
+	if f.Max < 0 {
+		return fmt.Errorf("-n %d: it must be 0 (no limit) or more", f.Max)
+	}
+	return nil
+}

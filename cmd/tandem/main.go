@@ -1,0 +1,121 @@
+// Command tandem runs a language model over the compute units of a machine, in
+// chunks. It uses only the public API of the module.
+//
+// Answers go to stdout, all else to stderr. An error is one line that begins
+// with "tandem: ". The exit status is 0, 1 after an error, 2 after a wrong
+// command line and 130 after an interrupt.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+type commands struct {
+	Run runCmd `cmd:"" help:"Answer a prompt."`
+
+	Version kong.VersionFlag `help:"Print the version and leave."`
+}
+
+// Help is shown by tandem --help.
+func (commands) Help() string {
+	return `Examples:
+
+    tandem run "Hello"
+    tandem run -m model.gguf --place c1=cpu:0,c3=cpu:1 "Hello"
+    tandem COMMAND --help
+
+Without -m the small model that is part of the binary is used.`
+}
+
+func main() {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	c := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, interrupts: interrupts}
+	os.Exit(c.run(os.Args[1:]))
+}
+
+// run is the whole program for one command line; it returns the exit status.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	c := &console{in: stdin, out: stdout, err: stderr}
+	return c.run(args)
+}
+
+func (c *console) run(args []string) int {
+	// Kong ends the program after --help and --version through this function;
+	// when it returns, parsing goes on, and what comes of it is of no interest.
+	left, status := false, 0
+	exit := func(code int) {
+		if !left {
+			left, status = true, code
+		}
+	}
+	parser, err := kong.New(&commands{},
+		kong.Name("tandem"),
+		kong.Description("Runs a language model over all compute units of a machine, in chunks."),
+		kong.Writers(c.out, c.err),
+		kong.Exit(exit),
+		kong.Vars{"version": version()},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.WithHyphenPrefixedParameters(true),
+	)
+	if err != nil {
+		return c.fail(err, 1)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if left {
+		return status
+	}
+	if err != nil {
+		help := "tandem --help"
+		var wrong *kong.ParseError
+		if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
+			help = "tandem " + wrong.Context.Selected().Name + " --help"
+		}
+		return c.fail(fmt.Errorf("%w; see `%s`", err, help), 2)
+	}
+	switch err := parsed.Run(c); {
+	case errors.Is(err, errInterrupted):
+		return 130
+	case err != nil:
+		return c.fail(err, 1)
+	}
+	return 0
+}
+
+// fail prints an error as one line.
+func (c *console) fail(err error, status int) int {
+	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
+	fmt.Fprintln(c.err, "tandem: "+strings.Join(lines, "; "))
+	return status
+}
+
+// version describes the build as far as the Go tool has recorded it.
+func version() string {
+	v, revision, changed := "(devel)", "", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if info.Main.Version != "" {
+			v = info.Main.Version
+		}
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				revision = " " + s.Value[:min(12, len(s.Value))]
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = " with changes"
+			}
+		}
+	}
+	return fmt.Sprintf("tandem %s%s%s %s %s/%s", v, revision, changed, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

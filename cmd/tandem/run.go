@@ -1,0 +1,112 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/tandemrun/tandem"
+)
+
+type runCmd struct {
+	modelFlags
+	maxFlags
+	layoutFlags
+	samplingFlags
+	Raw     bool   `help:"Continue the prompt as it is, without the chat template. Control tokens in it are read as such."`
+	System  string `placeholder:"TEXT" help:"System message."`
+	Profile bool   `help:"Print what decode steps take to stderr, at step 1 and each 10th (LLM_PROFILE_EVERY_STEP=1: each)."`
+	JSON    bool   `name:"json" help:"Print one JSON object instead of the text."`
+	Prompt  string `arg:"" help:"The prompt, or - to read it from stdin."`
+}
+
+// Help is shown by tandem run --help.
+func (runCmd) Help() string {
+	return `Examples:
+
+    tandem run "Hello"
+    tandem run -m model.gguf -n 200 --temp 0.7 --seed 1 "Write a limerick."
+    tandem run --split 3,5,7 --place c1=cpu:0,c3=cpu:1 --profile "Hello"
+    tandem run --json - < prompt.txt
+
+The last line break of a prompt from stdin is left out, except with --raw.`
+}
+
+// Run answers one prompt.
+func (r *runCmd) Run(c *console) (err error) {
+	if r.Raw && r.System != "" {
+		return errors.New("--system needs the chat template, which --raw leaves out")
+	}
+	if err := errors.Join(r.check(), r.samplingFlags.options().Check()); err != nil {
+		return err
+	}
+	text, err := c.text(r.Prompt)
+	if err != nil {
+		return err
+	}
+	if r.Prompt == "-" && !r.Raw {
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "\n"), "\r")
+	}
+	ctx, stop := c.context()
+	defer stop()
+	var prompt []int32
+	s, err := c.prepare(ctx, r.modelFlags, r.layoutFlags, func(m *tandem.Model) (err error) {
+		prompt, err = r.tokens(m, text)
+		return needsText(m, err)
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+	if err := s.fits(prompt); err != nil {
+		return err
+	}
+
+	g := tandem.Generation{MaxTokens: r.Max, Sampling: r.samplingFlags.options()}
+	var profile *profiler
+	if r.Profile {
+		profile = s.profiler(func(lines string) {
+			if isTerminal(c.out) && isTerminal(c.err) {
+				lines = "\n" + lines // the text has not ended its line
+			}
+			fmt.Fprintln(c.err, lines)
+		})
+	}
+	var failed error
+	g.Emit = func(p tandem.Piece) bool {
+		if !r.JSON {
+			_, failed = io.WriteString(c.out, p.Text)
+		}
+		if profile != nil {
+			profile.add(p)
+		}
+		return failed == nil
+	}
+	result, err := s.stream.Generate(ctx, prompt, g)
+	if err = cause(ctx, err); err != nil && !errors.Is(err, errInterrupted) {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("writing the answer: %w", failed)
+	}
+	if r.JSON {
+		return errors.Join(err, c.jsonLine(s.answer(result)))
+	}
+	fmt.Fprintln(c.out)
+	if r.Profile || isTerminal(c.err) {
+		fmt.Fprintln(c.err, summary(result))
+	}
+	return err
+}
+
+func (r *runCmd) tokens(m *tandem.Model, text string) ([]int32, error) {
+	if r.Raw {
+		return m.Tokenize(text, true, true)
+	}
+	var messages []tandem.Message
+	if r.System != "" {
+		messages = append(messages, tandem.Message{Role: "system", Content: r.System})
+	}
+	return m.Prompt(append(messages, tandem.Message{Role: "user", Content: text}))
+}

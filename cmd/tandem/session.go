@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/tandemrun/tandem"
+)
+
+// session is a model with one stream over it.
+type session struct {
+	model  *tandem.Model
+	engine *tandem.Engine
+	stream *tandem.Stream
+	load   time.Duration // reading the file and preparing the weights
+}
+
+// prepare loads the model and calls text, which finds out what to do with it
+// before the weights are prepared; then it opens an engine with one stream.
+func (c *console) prepare(ctx context.Context, f modelFlags, l layoutFlags, text func(*tandem.Model) error) (*session, error) {
+	o, err := l.options()
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	m, err := f.load()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{model: m, load: time.Since(begin)}
+	if err := text(m); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	begin = time.Now()
+	p := c.progress()
+	o.Progress = p.update
+	s.engine, err = m.Open(ctx, o)
+	p.clear()
+	if err != nil {
+		return nil, errors.Join(cause(ctx, err), m.Close())
+	}
+	s.load += time.Since(begin)
+	if s.stream, err = s.engine.NewStream(ctx); err != nil {
+		return nil, errors.Join(cause(ctx, err), s.engine.Close(), m.Close())
+	}
+	return s, nil
+}
+
+func (s *session) close() error {
+	s.stream.Close()
+	return errors.Join(s.engine.Close(), s.model.Close())
+}
+
+// fits refuses a prompt that is longer than the context.
+func (s *session) fits(prompt []int32) error {
+	if n := s.engine.Context(); len(prompt) > n {
+		return fmt.Errorf("the prompt has %d tokens, but the context has room for %d; give a larger --ctx or a shorter prompt", len(prompt), n)
+	}
+	return nil
+}
+
+// needsText explains to a person why text cannot be used.
+func needsText(m *tandem.Model, err error) error {
+	if errors.Is(err, tandem.ErrNoVocab) {
+		return fmt.Errorf("%s has no vocabulary (tokenizer.ggml.model is no_vocab), so it cannot take or give text; use `tandem logits --tokens 1,2,3`", m.Name())
+	}
+	return err
+}
+
+// chunk is a chunk of a layout in JSON output.
+type chunk struct {
+	Name  string `json:"name"`
+	First int    `json:"first_layer"`
+	Last  int    `json:"last_layer"`
+	Unit  string `json:"unit"`
+}
+
+func (s *session) chunks() []chunk {
+	var out []chunk
+	for _, c := range s.engine.Chunks() {
+		out = append(out, chunk{c.Name, c.First, c.Last, c.Unit})
+	}
+	return out
+}
+
+// answer is what a generation did, in JSON output.
+type answer struct {
+	PromptTokens int              `json:"prompt_tokens"`
+	Tokens       []int32          `json:"tokens"`
+	Text         string           `json:"text"`
+	End          tandem.EndReason `json:"end_reason"`
+	Load         float64          `json:"load_s"`
+	Prefill      float64          `json:"prefill_s"`
+	Decode       float64          `json:"decode_s"`
+	PrefillRate  float64          `json:"prefill_tok_s"`
+	DecodeRate   float64          `json:"decode_tok_s"`
+	Chunks       []chunk          `json:"chunks"`
+}
+
+func (s *session) answer(r tandem.Result) answer {
+	a := answer{
+		r.PromptTokens, r.Tokens, r.Text, r.End, s.load.Seconds(),
+		r.Prefill.Seconds(), r.Decode.Seconds(), r.PrefillRate(), r.DecodeRate(), s.chunks(),
+	}
+	if a.Tokens == nil {
+		a.Tokens = []int32{}
+	}
+	return a
+}
+
+// summary is one line about a generation.
+func summary(r tandem.Result) string {
+	return fmt.Sprintf("%d prompt tokens (%d reused), prefill %.1f tok/s; %d new tokens, decode %.1f tok/s; %s",
+		r.PromptTokens, r.Reused, r.PrefillRate(), len(r.Tokens), r.DecodeRate(), r.End)
+}
+
+// profiler prints what decode steps took: the first, the mean of those up to
+// each tenth, or all if LLM_PROFILE_EVERY_STEP is 1.
+type profiler struct {
+	profile *tandem.Profile
+	print   func(lines string)
+	always  bool
+	begun   bool // the first token, which the prompt made, has come
+	step    int
+}
+
+const profileEvery = 10
+
+func (s *session) profiler(print func(lines string)) *profiler {
+	return &profiler{profile: tandem.NewProfile(s.engine), print: print, always: os.Getenv("LLM_PROFILE_EVERY_STEP") == "1"}
+}
+
+// add takes the next piece of a generation.
+func (p *profiler) add(piece tandem.Piece) {
+	if piece.Token < 0 {
+		return // text that was held back, not a step
+	}
+	if !p.begun {
+		p.begun = true
+		return
+	}
+	p.step++
+	p.profile.Add(piece.Took, piece.Records)
+	if p.always || p.step == 1 || p.step%profileEvery == 0 {
+		p.print(p.profile.String())
+		p.profile.Reset()
+	}
+}
