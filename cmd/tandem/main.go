@@ -20,7 +20,14 @@ import (
 )
 
 type commands struct {
-	Run runCmd `cmd:"" help:"Answer a prompt."`
+	Run        runCmd        `cmd:"" help:"Answer a prompt."`
+	Chat       chatCmd       `cmd:"" help:"Hold a conversation in the terminal."`
+	Inspect    inspectCmd    `cmd:"" help:"Show what a model file holds and what a layout of it needs."`
+	Units      unitsCmd      `cmd:"" help:"List the compute units this build knows and this machine's cores."`
+	Tokenize   tokenizeCmd   `cmd:"" help:"Turn text into token ids."`
+	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
+	Logits     logitsCmd     `cmd:"" help:"Print the highest logits after given tokens, for comparing implementations."`
+	Smoke      smokeCmd      `cmd:"" help:"Load, generate and print a line for each stage."`
 
 	Version kong.VersionFlag `help:"Print the version and leave."`
 }
