@@ -16,12 +16,14 @@ type Reader struct {
 	Arch  string
 	Notes []string
 	Err   error
+
+	read map[string]bool // tensors that were asked for
 }
 
 // NewReader begins reading the keys of the file's architecture.
 func NewReader(f *gguf.File) *Reader {
 	arch, err := f.String("general.architecture")
-	return &Reader{File: f, Arch: arch, Err: err}
+	return &Reader{File: f, Arch: arch, Err: err, read: map[string]bool{}}
 }
 
 // Key is the full name of a key.
@@ -140,6 +142,21 @@ func (r *Reader) FloatOr(key string, otherwise float64) float64 {
 	return r.Float(key)
 }
 
+// String reads a string.
+func (r *Reader) String(key string) string {
+	s, err := r.File.String(r.Key(key))
+	if err != nil {
+		r.fail(err)
+	}
+	return s
+}
+
+// IsArray reports whether the file has the key with an array as its value.
+func (r *Reader) IsArray(key string) bool {
+	v, ok := r.File.Value(r.Key(key))
+	return ok && v.Type() == gguf.Array
+}
+
 // HasTensor reports whether the file has the tensor.
 func (r *Reader) HasTensor(name string) bool {
 	_, ok := r.File.Tensor(name)
@@ -149,7 +166,7 @@ func (r *Reader) HasTensor(name string) bool {
 // Matrix reads a weight of rows outputs and cols inputs. Rows of 0 accepts any.
 func (r *Reader) Matrix(name string, rows, cols int) program.Weight {
 	w := program.Weight{Name: name, Rows: max(rows, 1), Cols: cols}
-	t, ok := r.File.Tensor(name)
+	t, ok := r.tensor(name)
 	switch {
 	case !ok:
 		r.fail(fmt.Errorf("%s: tensor %s is missing", r.File.Name(), name))
@@ -165,10 +182,11 @@ func (r *Reader) Matrix(name string, rows, cols int) program.Weight {
 	return w
 }
 
-// Vector reads a tensor of n values as float32.
+// Vector reads a tensor of n values as float32. After an error it has one value
+// at most, so that a size that only the file claims takes no memory.
 func (r *Reader) Vector(name string, n int) []float32 {
-	out := make([]float32, n)
-	t, ok := r.File.Tensor(name)
+	out := make([]float32, min(n, 1))
+	t, ok := r.tensor(name)
 	switch {
 	case !ok:
 		r.fail(fmt.Errorf("%s: tensor %s is missing", r.File.Name(), name))
@@ -180,8 +198,25 @@ func (r *Reader) Vector(name string, n int) []float32 {
 		r.fail(fmt.Errorf("%s: tensor %s has shape %v, not [%d]", r.File.Name(), name, t.Dims, n))
 		return out
 	}
+	out = make([]float32, n)
 	if err := t.Type.Dequantize(out, t.Data); err != nil {
 		r.fail(fmt.Errorf("%s: reading tensor %s: %w", r.File.Name(), name, err))
 	}
 	return out
+}
+
+func (r *Reader) tensor(name string) (*gguf.Tensor, bool) {
+	r.read[name] = true
+	return r.File.Tensor(name)
+}
+
+// AllRead records an error if the file has a tensor that was not read: the
+// model would compute something else without it.
+func (r *Reader) AllRead() {
+	for _, t := range r.File.Tensors() {
+		if !r.read[t.Name] {
+			r.fail(fmt.Errorf("%s: tensor %s is not one that the architecture %s has here", r.File.Name(), t.Name, r.Arch))
+			return
+		}
+	}
 }

@@ -8,13 +8,20 @@ import (
 
 	"github.com/tandemrun/tandem/gguf"
 	"github.com/tandemrun/tandem/model"
+	"github.com/tandemrun/tandem/model/gemma3"
 	"github.com/tandemrun/tandem/model/gemma4"
+	"github.com/tandemrun/tandem/model/llama"
+	"github.com/tandemrun/tandem/model/qwen"
 )
 
 // readers returns the architectures in the order people see them.
 func readers() []reader {
 	return []reader{
 		{gemma4.Arch, gemma4.Read},
+		{gemma3.Arch, gemma3.Read},
+		{llama.Arch, llama.Read},
+		{qwen.Arch2, qwen.Read2},
+		{qwen.Arch3, qwen.Read3},
 	}
 }
 
