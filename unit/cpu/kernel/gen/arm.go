@@ -61,7 +61,7 @@ func (a *arm) begin(name, doc string, frame int, parameters ...string) {
 	fmt.Fprintf(&a.text, "\n// func %s(%s)\nTEXT ·%s(SB), NOSPLIT, $%d-%d\n", name, strings.Join(parameters, ", "), name, frame, size)
 }
 
-// go writes an instruction that the Go assembler knows.
+// op writes an instruction that the Go assembler knows.
 func (a *arm) op(format string, args ...any) { fmt.Fprintf(&a.text, "\t"+format+"\n", args...) }
 
 // param loads a parameter of eight bytes.
@@ -115,7 +115,6 @@ func (a *arm) selects(d, n, m v) { a.three(0x6e601c00, "bsl.16b", d, n, m) } // 
 func (a *arm) move(d, n v)       { a.or(d, n, n) }
 func (a *arm) zero(d v)          { a.bytes(d, 0) }
 func (a *arm) add(d, n, m v)     { a.three(0x4ea08400, "add.4s", d, n, m) }
-func (a *arm) sub(d, n, m v)     { a.three(0x6ea08400, "sub.4s", d, n, m) }
 func (a *arm) addPairs(d, n, m v) {
 	a.three(0x4ea0bc00, "addp.4s", d, n, m)
 }
