@@ -64,7 +64,8 @@ func ExampleEngine_NewStream() {
 			answers <- r.Text
 		}()
 	}
-	fmt.Println(<-answers == <-answers)
+	first, second := <-answers, <-answers
+	fmt.Println(first == second)
 	// Output: true
 }
 

@@ -3,12 +3,9 @@ module github.com/tandemrun/tandem
 go 1.26.0
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/ardanlabs/jinja v1.8.0
 	github.com/google/go-cmp v0.7.0
 	golang.org/x/sys v0.50.0
-)
-
-require (
-	github.com/alecthomas/kong v1.17.0 // indirect
-	golang.org/x/term v0.48.0 // indirect
+	golang.org/x/term v0.48.0
 )
