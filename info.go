@@ -135,9 +135,16 @@ func (m *Model) Inspect(o Options) (Info, error) {
 		info.Memory.Buffers += p.Buffers
 	}
 	info.Memory.Total = info.Memory.Weights + info.Memory.KV + info.Memory.Buffers
-	if host, err := machine.Detect(); err == nil {
-		info.Memory.Available = host.Memory.Available
+	host, err := machine.Detect()
+	if err != nil {
+		return info, fmt.Errorf("finding the cores of this machine: %w", err)
 	}
+	for _, name := range l.names {
+		if _, err := unitCores(name, host); err != nil {
+			return info, err
+		}
+	}
+	info.Memory.Available = host.Memory.Available
 	return info, nil
 }
 

@@ -80,12 +80,18 @@ func openUnits(names []string, threads int) ([]unit.Unit, int, error) {
 	return out, workers, nil
 }
 
-func openUnit(name string, m *machine.Machine, threads int) (*cpu.Unit, error) {
+// unitCores are the cores of a unit, by the system's numbers, or an error if
+// there is no such unit.
+func unitCores(name string, m *machine.Machine) ([]int, error) {
 	kind, _, _ := strings.Cut(name, ":")
 	if kind != "cpu" {
 		return nil, fmt.Errorf("unit %q: this build knows no such unit; `tandem units` lists those it knows", name)
 	}
-	cores, err := cpu.Cores(name, m)
+	return cpu.Cores(name, m)
+}
+
+func openUnit(name string, m *machine.Machine, threads int) (*cpu.Unit, error) {
+	cores, err := unitCores(name, m)
 	if err != nil {
 		return nil, err
 	}
