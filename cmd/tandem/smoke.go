@@ -29,7 +29,7 @@ Prints what loading each chunk took, what decode steps took at step 1 and each
 // Run loads, generates and prints a line for each stage.
 func (k *smokeCmd) Run(c *console) (err error) {
 	if k.N < 1 {
-		return fmt.Errorf("N is %d: it must be at least 1", k.N)
+		return fmt.Errorf("%d new tokens: N must be at least 1", k.N)
 	}
 	text, err := c.text(k.Prompt)
 	if err != nil {
