@@ -236,3 +236,21 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("chat: status %d, stderr %q, stdout %q", status, stderr.String(), w.text.String())
 	}
 }
+
+// Loading shows itself only when it takes a while, and takes its line away.
+func TestProgress(t *testing.T) {
+	var out bytes.Buffer
+	p := &progress{w: &out, begin: time.Now().Add(time.Hour)}
+	p.update(1, 2)
+	p.clear()
+	if out.Len() > 0 {
+		t.Errorf("quick loading shows %q", out.String())
+	}
+	p = &progress{w: &out, begin: time.Now().Add(-time.Hour)}
+	p.update(1<<20, 4<<20)
+	p.clear()
+	p.update(2<<20, 4<<20)
+	if want := "\rloading  25% of 4.0 MiB \r\x1b[K"; out.String() != want {
+		t.Errorf("slow loading shows %q, want %q", out.String(), want)
+	}
+}

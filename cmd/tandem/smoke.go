@@ -64,6 +64,6 @@ func (k *smokeCmd) Run(c *console) (err error) {
 	if k.JSON {
 		return errors.Join(err, c.jsonLine(s.answer(result)))
 	}
-	fmt.Fprintf(c.out, "%s\n%s\n", result.Text, summary(result))
-	return err
+	_, failed := fmt.Fprintf(c.out, "%s\n%s\n", result.Text, summary(result))
+	return errors.Join(err, failed)
 }

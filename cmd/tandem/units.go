@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -47,8 +46,11 @@ func (u *unitsCmd) Run(c *console) error {
 			fmt.Fprintf(w, "%s\tyes\tcores %s (%s)%s\n", u.Name, ranges(u.Cores), u.Kind, detail)
 		}
 	})
+	if err != nil {
+		return err
+	}
 	fmt.Fprintln(c.out)
-	return errors.Join(err, table(c.out, func(w io.Writer) { describeHost(w, h) }))
+	return table(c.out, func(w io.Writer) { describeHost(w, h) })
 }
 
 func describeHost(w io.Writer, h tandem.Host) {
