@@ -37,6 +37,9 @@ type Options struct {
 	// instead of laying them out anew for the unit's instructions: a faster load
 	// and slower steps, with equal bits.
 	FileLayout bool
+	// TimeOps measures each operation for Engine.OpTimes; steps are a little
+	// slower.
+	TimeOps bool
 	// Progress, if not nil, is told as weights become ready, in bytes. It may be
 	// called from several goroutines.
 	Progress func(done, total int64)
@@ -54,6 +57,8 @@ const (
 type (
 	// A Record is what one task took.
 	Record = engine.Record
+	// An OpTime is what one kind of operation took.
+	OpTime = unit.OpTime
 	// A Chunk describes a chunk of an engine.
 	Chunk = engine.ChunkInfo
 )
@@ -164,7 +169,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e, err := engine.New(ctx, m.model, engine.Config{
 		Ranges: l.ranges, Units: units, Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, KV: l.o.KV,
-		FileLayout: o.FileLayout, Release: m.file.Release, Progress: o.Progress, Observe: o.Observe,
+		FileLayout: o.FileLayout, Release: m.file.Release, TimeOps: o.TimeOps, Progress: o.Progress, Observe: o.Observe,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name(), err)
@@ -199,6 +204,10 @@ func (e *Engine) Chunks() []Chunk { return e.e.Chunks() }
 
 // Units lists the engine's units; Record.Unit is an index into it.
 func (e *Engine) Units() []string { return e.e.Units() }
+
+// OpTimes is what each kind of operation took since the last call, for an
+// engine opened with TimeOps, while no stream is at work.
+func (e *Engine) OpTimes() []OpTime { return e.e.OpTimes() }
 
 // Context is how many positions a stream can have.
 func (e *Engine) Context() int { return e.e.Context() }

@@ -36,6 +36,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +56,7 @@ type Config struct {
 	// FileLayout and Release are as in [unit.Options].
 	FileLayout bool
 	Release    func(data []byte)
+	TimeOps    bool // as in [unit.Options]
 	// Progress, if not nil, is told as weights become ready, with the total. It
 	// may be called from several goroutines.
 	Progress func(done, total int64)
@@ -297,7 +299,7 @@ func (e *Engine) compileChunk(ctx context.Context, c *chunk, progress func(int64
 	var err error
 	c.c, err = c.q.unit.Compile(ctx, c.p, unit.Options{
 		Slots: e.cfg.Slots, Context: e.cfg.Context, Block: e.cfg.Block, KV: e.cfg.KV,
-		Share: share, FileLayout: e.cfg.FileLayout, Release: e.cfg.Release, Progress: progress,
+		Share: share, FileLayout: e.cfg.FileLayout, Release: e.cfg.Release, TimeOps: e.cfg.TimeOps, Progress: progress,
 	})
 	c.load = now().Sub(start)
 	return err
@@ -326,6 +328,31 @@ func (e *Engine) Units() []string {
 	var out []string
 	for _, q := range e.queues {
 		out = append(out, q.unit.Name())
+	}
+	return out
+}
+
+// OpTimes adds up, by kind of operation, what the chunks measured since the
+// last call, for an engine with [Config.TimeOps]. It is called with no stream's
+// call in flight.
+func (e *Engine) OpTimes() []unit.OpTime {
+	var out []unit.OpTime
+	for _, c := range e.chunks {
+		t, ok := c.c.(unit.OpTimer)
+		if !ok {
+			continue
+		}
+		for _, x := range t.OpTimes() {
+			i := slices.IndexFunc(out, func(y unit.OpTime) bool { return y.Name == x.Name && y.Rows == x.Rows })
+			if i < 0 {
+				out = append(out, x)
+				continue
+			}
+			out[i].Calls += x.Calls
+			out[i].Time += x.Time
+			out[i].Bytes += x.Bytes
+			out[i].Ops += x.Ops
+		}
 	}
 	return out
 }

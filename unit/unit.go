@@ -28,6 +28,7 @@ package unit
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/tandemrun/tandem/program"
 )
@@ -99,6 +100,8 @@ type Options struct {
 	// Release, if not nil, is told of weight data that the chunk does not need
 	// in memory any longer. Its pages may be dropped and come back when touched.
 	Release func(data []byte)
+	// TimeOps measures each operation; see [OpTimer]. It costs a little time.
+	TimeOps bool
 	// Progress, if not nil, is told as weights become ready. It may be called
 	// from several goroutines.
 	Progress func(bytes int64)
@@ -197,3 +200,24 @@ type LostError struct {
 
 func (e *LostError) Error() string { return fmt.Sprintf("unit %s is lost: %v", e.Unit, e.Cause) }
 func (e *LostError) Unwrap() error { return e.Cause }
+
+// An OpTimer is a chunk that can tell where the time of its tasks went, if it
+// was compiled with [Options.TimeOps].
+type OpTimer interface {
+	// OpTimes returns what was measured since the last call, by kind of
+	// operation, in the order of first use, and begins anew. It is called with no
+	// Run in flight.
+	OpTimes() []OpTime
+}
+
+// OpTime is what one kind of operation took.
+type OpTime struct {
+	// Name is the operation's, or what the unit does beside operations:
+	// "quantize", "handoff", "wait" (workers waiting for each other).
+	Name  string
+	Rows  string // class of rows: "all", "wanted", or "" for neither
+	Calls int
+	Time  time.Duration
+	Bytes int64 // weights and cache rows that were read
+	Ops   int64 // arithmetic operations, a multiplication and an addition being two
+}

@@ -72,34 +72,38 @@ func (c *cache) runs(first, last int, f func(row, n, i int)) {
 	}
 }
 
-// attend is the attention of one query head at a position: out = softmax(
-// scale · q·k) · v over the positions the window lets it see. scores is room
-// for as many values as there are such positions.
-func (c *cache) attend(s *kernel.Set, out, q, scores []float32, slot, pos, head int, scale float32) {
+// attend is the attention of n query heads that share a KV head, at one
+// position: for each, out = softmax(scale · q·k) · v over the positions the
+// window lets it see. Heads follow each other in q and out; scores is room for
+// n times as many values as there are such positions.
+func (c *cache) attend(s *kernel.Set, out, q, scores []float32, slot, pos, head, n int, scale float32) {
 	first := 0
 	if c.Window > 0 {
 		first = max(0, pos-c.Window+1)
 	}
-	scores = scores[:pos-first+1]
+	seen := pos - first + 1
+	scores = scores[:n*seen]
 	ko, vo := head*c.KeyDim, head*c.ValueDim
 	k, v := c.k[slot], c.v[slot]
-	c.runs(first, pos, func(row, n, i int) {
+	c.runs(first, pos, func(row, rows, i int) {
 		if k.f16 != nil {
-			s.DotRowsF16(scores[i:i+n], q, k.f16[row*c.kw+ko:], c.kw)
+			s.DotTileF16(scores[i:], seen, q, c.KeyDim, n, c.KeyDim, k.f16[row*c.kw+ko:], c.kw, rows)
 		} else {
-			s.DotRows(scores[i:i+n], q, k.f32[row*c.kw+ko:], c.kw)
+			s.DotTile(scores[i:], seen, q, c.KeyDim, n, c.KeyDim, k.f32[row*c.kw+ko:], c.kw, rows)
 		}
 	})
 	if scale != 1 {
 		s.Scale(scores, scores, scale)
 	}
-	s.Softmax(scores)
+	for h := range n {
+		s.Softmax(scores[h*seen : (h+1)*seen])
+	}
 	clear(out)
-	c.runs(first, pos, func(row, n, i int) {
+	c.runs(first, pos, func(row, rows, i int) {
 		if v.f16 != nil {
-			s.AddRowsF16(out, scores[i:i+n], v.f16[row*c.vw+vo:], c.vw)
+			s.AddTileF16(out, c.ValueDim, n, c.ValueDim, scores[i:], seen, v.f16[row*c.vw+vo:], c.vw, rows)
 		} else {
-			s.AddRows(out, scores[i:i+n], v.f32[row*c.vw+vo:], c.vw)
+			s.AddTile(out, c.ValueDim, n, c.ValueDim, scores[i:], seen, v.f32[row*c.vw+vo:], c.vw, rows)
 		}
 	})
 }

@@ -21,8 +21,11 @@ type Chunk struct {
 	steps    []step
 	ropes    []*ropeTable
 	inputs   []*input
-	scores   [][]float32 // by worker: attention scores of one query
-	vocab    int         // tokens below are in every table
+	scores   [][]float32 // by worker: attention scores of a tile of queries
+	queries  int         // most queries of a tile
+	counters [][]counter // of the products, cleared before each task
+	times    []unit.OpTime
+	vocab    int // tokens below are in every table
 	bytes    unit.Bytes
 
 	run  run
@@ -68,6 +71,11 @@ func (c *Chunk) Run(ctx context.Context, t *unit.Task) error {
 	}
 	if err := c.bind(t); err != nil {
 		return fmt.Errorf("unit %s, layers %d..%d: %w", c.unit.Name(), c.p.First, c.p.Last-1, err)
+	}
+	for _, x := range c.counters {
+		for w := range x {
+			x[w].n.Store(0)
+		}
 	}
 	c.unit.pool.run(c.work)
 	c.run.task = nil

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/tandemrun/tandem/program"
 	"github.com/tandemrun/tandem/quant"
@@ -12,9 +13,6 @@ import (
 func (c *Chunk) compile() error {
 	c.run.bufs = make([][]float32, len(c.p.Buffers))
 	c.run.own = make([][]float32, len(c.p.Buffers))
-	for range c.unit.cfg.Threads {
-		c.scores = append(c.scores, make([]float32, c.o.Context))
-	}
 	var steps []step
 	for i, port := range c.p.Inputs {
 		steps = append(steps, c.receive(i, port))
@@ -54,18 +52,14 @@ func (c *Chunk) compile() error {
 	if c.p.Logits >= 0 {
 		steps = append(steps, c.sendLogits())
 	}
+	for range c.unit.cfg.Threads {
+		c.scores = append(c.scores, make([]float32, c.queries*c.o.Context))
+	}
 	place(steps)
 	c.steps = steps
-	c.work = func(w int) {
-		for i := range c.steps {
-			s := &c.steps[i]
-			if s.barrier {
-				c.unit.pool.barrier()
-			}
-			if len(c.run.rows[s.rows]) > 0 {
-				s.do(&c.run, w)
-			}
-		}
+	c.work = c.steady
+	if c.o.TimeOps {
+		c.work = c.timed
 	}
 	return nil
 }
@@ -73,9 +67,9 @@ func (c *Chunk) compile() error {
 func (c *Chunk) class(v program.View) program.Rows { return c.p.Buffers[v.Buf].Rows }
 
 // eachRow makes a step that calls f for each row of v's class, divided by row.
-func (c *Chunk) eachRow(op program.Op, v program.View, f func(r *run, i int)) step {
+func (c *Chunk) eachRow(name string, v program.View, f func(r *run, i int)) step {
 	rows := c.class(v)
-	return step{op: op, split: byRow, rows: rows, do: func(r *run, w int) {
+	return step{name: name, split: byRow, rows: rows, do: func(r *run, w int) {
 		lo, hi := share(len(r.rows[rows]), 1, w, c.unit.pool.n)
 		for i := lo; i < hi; i++ {
 			f(r, i)
@@ -85,9 +79,9 @@ func (c *Chunk) eachRow(op program.Op, v program.View, f func(r *run, i int)) st
 
 // eachPiece makes a step that works value by value: divided by row when there
 // are enough rows, and by column otherwise.
-func (c *Chunk) eachPiece(op program.Op, v program.View, f func(r *run, i, lo, hi int)) step {
+func (c *Chunk) eachPiece(name string, v program.View, f func(r *run, i, lo, hi int)) step {
 	rows := c.class(v)
-	return step{op: op, split: byItem, rows: rows, do: func(r *run, w int) {
+	return step{name: name, split: byItem, rows: rows, do: func(r *run, w int) {
 		n, workers := len(r.rows[rows]), c.unit.pool.n
 		if n >= workers {
 			lo, hi := share(n, 1, w, workers)
@@ -117,7 +111,7 @@ func (c *Chunk) step(op program.Op) (s step, ok bool) {
 		block, size := op.Table.Type.BlockSize(), op.Table.Type.BlockBytes()
 		rowBytes := len(op.Table.Data) / op.Table.Rows
 		lo, n := op.Col/block*size, op.Out.Width/block*size
-		return c.eachRow(op, op.Out, func(r *run, i int) {
+		return c.eachRow(op.Name(), op.Out, func(r *run, i int) {
 			out := r.row(p, op.Out, i)
 			at := r.rows[c.class(op.Out)][i].token*rowBytes + lo
 			// The lengths were checked when the program was validated.
@@ -125,7 +119,7 @@ func (c *Chunk) step(op program.Op) (s step, ok bool) {
 			k.Scale(out, out, op.Scale)
 		}).touching(nil, views(op.Out)), true
 	case program.RMSNorm:
-		return c.eachRow(op, op.In, func(r *run, i int) {
+		return c.eachRow(op.Name(), op.In, func(r *run, i int) {
 			in, out := r.row(p, op.In, i), r.row(p, op.Out, i)
 			for g := 0; g < len(in); g += op.Group {
 				k.RMSNorm(out[g:g+op.Group], in[g:g+op.Group], op.Weight, op.Eps)
@@ -133,7 +127,7 @@ func (c *Chunk) step(op program.Op) (s step, ok bool) {
 		}).touching(views(op.In), views(op.Out)), true
 	case program.Store:
 		x := c.caches[op.Cache]
-		return c.eachRow(op, op.K, func(r *run, i int) {
+		return c.eachRow(op.Name(), op.K, func(r *run, i int) {
 			at := r.rows[program.All][i]
 			x.store(k, at.slot, at.pos, r.row(p, op.K, i), r.row(p, op.V, i))
 		}).touching(views(op.K, op.V), views(wholeCache(x.Layer))), true
@@ -144,24 +138,24 @@ func (c *Chunk) step(op program.Op) (s step, ok bool) {
 		if op.Act == program.SiLU {
 			gated = k.SiluMul
 		}
-		return c.eachPiece(op, op.Out, func(r *run, i, lo, hi int) {
+		return c.eachPiece(op.Name(), op.Out, func(r *run, i, lo, hi int) {
 			gated(r.row(p, op.Out, i)[lo:hi], r.row(p, op.Gate, i)[lo:hi], r.row(p, op.Up, i)[lo:hi])
 		}).touching(views(op.Gate, op.Up), views(op.Out)), true
 	case program.Add:
-		return c.eachRow(op, op.Out, func(r *run, i int) {
+		return c.eachRow(op.Name(), op.Out, func(r *run, i int) {
 			k.Add(r.row(p, op.Out, i), r.row(p, op.A, i), r.row(p, op.B, i))
 		}).touching(views(op.A, op.B), views(op.Out)), true
 	case program.Scale:
-		return c.eachRow(op, op.X, func(r *run, i int) {
+		return c.eachRow(op.Name(), op.X, func(r *run, i int) {
 			x := r.row(p, op.X, i)
 			k.Scale(x, x, op.Factor)
 		}).touching(views(op.X), views(op.X)), true
 	case program.Softcap:
-		return c.eachPiece(op, op.X, func(r *run, i, lo, hi int) {
+		return c.eachPiece(op.Name(), op.X, func(r *run, i, lo, hi int) {
 			k.Softcap(r.row(p, op.X, i)[lo:hi], op.Cap)
 		}).touching(views(op.X), views(op.X)), true
 	case program.Narrow:
-		return c.eachRow(op, op.Out, func(r *run, i int) {
+		return c.eachRow(op.Name(), op.Out, func(r *run, i int) {
 			// Rows of all parts follow each other in both classes.
 			from := r.first(r.rows[program.Wanted][i].part) + r.rows[program.Wanted][i].at
 			copy(r.row(p, op.Out, i), r.row(p, op.In, from))
@@ -179,18 +173,39 @@ func (r *run) first(part int) int {
 	return n
 }
 
+// attentionTile is how many heads of a group are computed over the same rows at
+// once: what the kernels can hold in registers.
+const attentionTile = 4
+
 func (c *Chunk) attention(op program.Attention) step {
 	x, k, p := c.caches[op.Cache], c.unit.set, c.p
 	rows, group := c.class(op.Q), op.Heads/c.p.Caches[op.Cache].KVHeads
-	s := step{op: op, split: byItem, rows: rows, do: func(r *run, w int) {
+	tile := min(group, attentionTile)
+	tiles := (group + tile - 1) / tile // of a group
+	perRow := op.Heads / group * tiles
+	c.queries = max(c.queries, tile)
+	s := step{name: op.Name(), split: byItem, rows: rows, do: func(r *run, w int) {
 		// Later positions see more rows, so the workers take turns.
-		for i := w; i < len(r.rows[rows])*op.Heads; i += c.unit.pool.n {
-			at, head := r.rows[rows][i/op.Heads], i%op.Heads
-			q := r.row(p, op.Q, i/op.Heads)[head*x.KeyDim:][:x.KeyDim]
-			out := r.row(p, op.Out, i/op.Heads)[head*x.ValueDim:][:x.ValueDim]
-			x.attend(k, out, q, c.scores[w], at.slot, at.pos, head/group, op.Scale)
+		for i := w; i < len(r.rows[rows])*perRow; i += c.unit.pool.n {
+			at, kv, t := r.rows[rows][i/perRow], i%perRow/tiles, i%tiles
+			head := kv*group + t*tile
+			n := min(tile, group-t*tile)
+			q := r.row(p, op.Q, i/perRow)[head*x.KeyDim:][:n*x.KeyDim]
+			out := r.row(p, op.Out, i/perRow)[head*x.ValueDim:][:n*x.ValueDim]
+			x.attend(k, out, q, c.scores[w], at.slot, at.pos, kv, n, op.Scale)
 		}
 	}}
+	s.cost = func(r *run) (bytes, ops int64) {
+		for _, at := range r.rows[rows] {
+			seen := at.pos + 1
+			if x.Window > 0 {
+				seen = min(seen, x.Window)
+			}
+			bytes += x.kv.Size(seen * (x.kw + x.vw))
+			ops += 2 * int64(op.Heads) * int64(seen) * int64(x.KeyDim+x.ValueDim)
+		}
+		return bytes, ops
+	}
 	return s.touching(views(op.Q, wholeCache(x.Layer)), views(op.Out))
 }
 
@@ -210,7 +225,7 @@ func inputView(i int) program.View { return program.View{Buf: inputBuf, Col: i, 
 
 func (c *Chunk) quantize(i int) step {
 	in, rows := c.inputs[i], c.class(c.inputs[i].view)
-	s := step{split: byRow, rows: rows, do: func(r *run, w int) {
+	s := step{name: "quantize", split: byRow, rows: rows, do: func(r *run, w int) {
 		if lo, hi := share(len(r.rows[rows]), 1, w, c.unit.pool.n); lo < hi {
 			c.unit.set.QuantizeInput(in.in, lo, hi)
 		}
@@ -218,24 +233,51 @@ func (c *Chunk) quantize(i int) step {
 	return s.touching(views(in.view), views(inputView(i)))
 }
 
+// matmulPiece is how many bytes of weights a worker takes at a time: large
+// enough for the memory's prefetchers (small pieces from one counter cost 35 %
+// on a two-core Zen 4), small enough that the last one is not waited for long.
+const matmulPiece = 256 << 10
+
+// matmul divides the outputs into one run for each worker, which it works off
+// in order; who is done helps the others with what they have not begun.
 func (c *Chunk) matmul(op program.MatMul, i int) step {
 	m, in, k := c.matrices[op.W.Name], c.inputs[i], c.unit.set
-	rows, width := c.class(op.Out), c.p.Buffers[op.Out.Buf].Width
-	s := step{op: op, split: byItem, rows: rows, do: func(r *run, w int) {
-		lo, hi := share(op.W.Rows, m.Align(), w, c.unit.pool.n)
-		if lo >= hi {
-			return
-		}
+	rows, width, workers := c.class(op.Out), c.p.Buffers[op.Out.Buf].Width, c.unit.pool.n
+	align := m.Align()
+	piece := max(1, int(matmulPiece*int64(m.Rows)/max(m.Bytes(), 1))/align) * align
+	taken := make([]counter, workers) // pieces of each worker's run
+	c.counters = append(c.counters, taken)
+	s := step{name: op.Name(), split: byItem, rows: rows, do: func(r *run, w int) {
 		out := r.bufs[op.Out.Buf][op.Out.Col:]
-		k.Mul(out, width, m, in.in, lo, hi)
-		if op.Bias != nil {
-			for j := range r.rows[rows] {
-				y := out[j*width+lo : j*width+hi]
-				k.Add(y, y, op.Bias[lo:hi])
+		for turn := range workers {
+			victim := (w + turn) % workers
+			begin, end := share(op.W.Rows, align, victim, workers)
+			for {
+				lo := begin + (int(taken[victim].n.Add(1))-1)*piece
+				if lo >= end {
+					break
+				}
+				hi := min(lo+piece, end)
+				k.Mul(out, width, m, in.in, lo, hi)
+				if op.Bias != nil {
+					for j := range r.rows[rows] {
+						y := out[j*width+lo : j*width+hi]
+						k.Add(y, y, op.Bias[lo:hi])
+					}
+				}
 			}
 		}
 	}}
+	s.cost = func(r *run) (bytes, ops int64) {
+		return m.Bytes(), 2 * int64(m.Rows) * int64(m.Cols) * int64(len(r.rows[rows]))
+	}
 	return s.touching(views(op.In, inputView(i)), views(op.Out))
+}
+
+// counter is alone on its cache line.
+type counter struct {
+	n atomic.Int32
+	_ [60]byte
 }
 
 // ropeTable returns the table for an operation's frequencies and rows, and
@@ -255,7 +297,7 @@ func ropeView(i int) program.View { return program.View{Buf: ropeBuf, Col: i, Wi
 
 func (c *Chunk) fillRope(i int) step {
 	t := c.ropes[i]
-	s := c.eachRow(t.op, t.op.X, func(r *run, i int) {
+	s := c.eachRow("rope table", t.op.X, func(r *run, i int) {
 		pos, n := float64(r.rows[t.rows][i].pos), len(t.op.Freqs)
 		for j, freq := range t.op.Freqs {
 			sin, cos := math.Sincos(pos * freq)
@@ -268,7 +310,7 @@ func (c *Chunk) fillRope(i int) step {
 func (c *Chunk) rope(op program.Rope, table int) step {
 	t, k, p := c.ropes[table], c.unit.set, c.p
 	n := len(op.Freqs)
-	s := c.eachRow(op, op.X, func(r *run, i int) {
+	s := c.eachRow(op.Name(), op.X, func(r *run, i int) {
 		x := r.row(p, op.X, i)
 		for h := 0; h < len(x); h += op.HeadDim {
 			k.Rope(x[h:h+op.HeadDim], t.cos[i*n:(i+1)*n], t.sin[i*n:(i+1)*n], op.Interleaved)
@@ -278,7 +320,7 @@ func (c *Chunk) rope(op program.Rope, table int) step {
 }
 
 func (c *Chunk) receive(port int, in program.Port) step {
-	s := c.eachRow(nil, in.View, func(r *run, i int) {
+	s := c.eachRow("handoff", in.View, func(r *run, i int) {
 		at := r.rows[in.Rows][i]
 		copy(r.row(c.p, in.View, i), r.task.Parts[at.part].In[port].Row(at.out, in.View.Width))
 	})
@@ -286,7 +328,7 @@ func (c *Chunk) receive(port int, in program.Port) step {
 }
 
 func (c *Chunk) send(port int, out program.Port) step {
-	s := c.eachRow(nil, out.View, func(r *run, i int) {
+	s := c.eachRow("handoff", out.View, func(r *run, i int) {
 		at := r.rows[out.Rows][i]
 		copy(r.task.Parts[at.part].Out[port].Row(at.out, out.View.Width), r.row(c.p, out.View, i))
 	})
@@ -296,7 +338,7 @@ func (c *Chunk) send(port int, out program.Port) step {
 // sendLogits copies the logits to the parts, unless they were computed there.
 func (c *Chunk) sendLogits() step {
 	v := program.View{Buf: c.p.Logits, Width: c.p.Buffers[c.p.Logits].Width}
-	s := c.eachRow(nil, v, func(r *run, i int) {
+	s := c.eachRow("handoff", v, func(r *run, i int) {
 		at := r.rows[program.Wanted][i]
 		src, dst := r.row(c.p, v, i), r.task.Parts[at.part].Logits[at.out*v.Width:]
 		if &src[0] != &dst[0] {

@@ -8,12 +8,14 @@ import (
 // order, each on its share, and meet at a barrier where a step needs what
 // another worker did.
 type step struct {
-	op     program.Op
+	name   string
 	do     func(r *run, w int)
 	split  split
 	rows   program.Rows // the class of rows it works on
 	reads  []program.View
 	writes []program.View
+	// cost tells what the step reads and computes in a task; nil for little.
+	cost func(r *run) (bytes, ops int64)
 	// barrier: workers wait for each other before this step.
 	barrier bool
 }
