@@ -57,7 +57,7 @@ type Sampler struct {
 
 type candidate struct {
 	id int32
-	p  float64 // the logit, then the probability up to a factor
+	p  float64 // probability up to a factor
 }
 
 // New makes a Sampler.
@@ -97,56 +97,91 @@ func (s *Sampler) penalise(logits []float32) {
 }
 
 func (s *Sampler) pick(logits []float32) int32 {
-	if s.o.Temperature == 0 {
-		return Best(logits)
+	best := Best(logits)
+	if s.o.Temperature == 0 || !(logits[best] > float32(math.Inf(-1))) {
+		return best
 	}
-	s.cand = s.cand[:0]
-	for id, x := range logits {
-		if x == x { // a NaN is never a candidate
-			s.cand = append(s.cand, candidate{int32(id), float64(x) / s.o.Temperature})
-		}
-	}
-	if len(s.cand) == 0 {
-		return Best(logits)
-	}
-	down := func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(b.p, a.p), cmp.Compare(a.id, b.id))
-	}
-	slices.SortFunc(s.cand, down)
-	if k := s.o.TopK; k > 0 && k < len(s.cand) {
-		s.cand = s.cand[:k]
-	}
-	var sum float64
-	best := s.cand[0].p
-	for i := range s.cand {
-		s.cand[i].p = math.Exp(s.cand[i].p - best)
-		sum += s.cand[i].p
-	}
-	if p := s.o.TopP; p > 0 && p < 1 {
-		var kept float64
-		for i := range s.cand {
-			if kept += s.cand[i].p; kept >= p*sum {
-				s.cand = s.cand[:i+1]
-				break
+	// Probabilities up to a factor: that of the most likely token is 1.
+	p := func(x float32) float64 { return math.Exp((float64(x) - float64(logits[best])) / s.o.Temperature) }
+	switch {
+	case s.o.TopK > 0 && s.o.TopK < len(logits):
+		s.rank(logits, p, func(ranked []candidate) bool { return len(ranked) >= s.o.TopK })
+		s.cand = s.cand[:min(len(s.cand), s.o.TopK)]
+		s.cutTopP(total(s.cand))
+	case s.o.TopP > 0 && s.o.TopP < 1:
+		var sum float64
+		for _, x := range logits {
+			if x == x {
+				sum += p(x)
 			}
 		}
-		sum = kept
-	}
-	if p := s.o.MinP; p > 0 {
-		n := len(s.cand)
-		for n > 1 && s.cand[n-1].p < p*s.cand[0].p {
-			n--
-			sum -= s.cand[n].p
+		s.rank(logits, p, func(ranked []candidate) bool { return total(ranked) >= s.o.TopP*sum })
+		s.cutTopP(sum)
+	default:
+		s.cand = s.cand[:0]
+		for id, x := range logits {
+			if x == x { // a NaN is never a candidate
+				s.cand = append(s.cand, candidate{int32(id), p(x)})
+			}
 		}
-		s.cand = s.cand[:n]
 	}
-	draw := s.rng.Float64() * sum
+	if s.o.MinP > 0 {
+		s.cand = slices.DeleteFunc(s.cand, func(c candidate) bool { return c.p < s.o.MinP })
+	}
+	draw := s.rng.Float64() * total(s.cand)
 	for _, c := range s.cand {
 		if draw -= c.p; draw < 0 {
 			return c.id
 		}
 	}
 	return s.cand[len(s.cand)-1].id
+}
+
+// rank makes candidates of the most likely tokens, in order, as many as are
+// enough. Of a large vocabulary only few are worth sorting.
+func (s *Sampler) rank(logits []float32, p func(float32) float64, enough func([]candidate) bool) {
+	for least := 1e-3; ; least *= least {
+		s.cand = s.cand[:0]
+		all := true
+		for id, x := range logits {
+			if x != x {
+				continue
+			}
+			if q := p(x); q >= least {
+				s.cand = append(s.cand, candidate{int32(id), q})
+			} else {
+				all = false
+			}
+		}
+		slices.SortFunc(s.cand, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(b.p, a.p), cmp.Compare(a.id, b.id))
+		})
+		if all || enough(s.cand) {
+			return
+		}
+	}
+}
+
+// cutTopP keeps the most likely candidates up to a share of sum.
+func (s *Sampler) cutTopP(sum float64) {
+	if s.o.TopP <= 0 || s.o.TopP >= 1 {
+		return
+	}
+	var kept float64
+	for i, c := range s.cand {
+		if kept += c.p; kept >= s.o.TopP*sum {
+			s.cand = s.cand[:i+1]
+			return
+		}
+	}
+}
+
+func total(cand []candidate) float64 {
+	var sum float64
+	for _, c := range cand {
+		sum += c.p
+	}
+	return sum
 }
 
 // Best is the id of the largest logit, the lowest on ties. NaNs are passed

@@ -31,10 +31,12 @@ type layoutFlags struct {
 	Ctx     *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
 	Block   *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
 	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32 or f16. Default: f32."`
+	// The seeds' name of the switch has the values 0 and 1.
+	Specialize string `enum:"on,off,1,0" default:"on" env:"LLM_FAST_PREDICTION" placeholder:"on|off" help:"Lay weights out for the unit at load (on), or use them as the file has them (off): a faster load, slower steps, equal results. Default: on."`
 }
 
 func (f layoutFlags) options() (tandem.Options, error) {
-	o := tandem.Options{Split: f.Split, Place: f.Place, KV: f.KV}
+	o := tandem.Options{Split: f.Split, Place: f.Place, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0"}
 	for _, n := range []struct {
 		flag string
 		from *int
