@@ -72,39 +72,78 @@ func (c *cache) runs(first, last int, f func(row, n, i int)) {
 	}
 }
 
-// attend is the attention of n query heads that share a KV head, at one
-// position: for each, out = softmax(scale · q·k) · v over the positions the
-// window lets it see. Heads follow each other in q and out; scores is room for
-// n times as many values as there are such positions.
-func (c *cache) attend(s *kernel.Set, out, q, scores []float32, slot, pos, head, n int, scale float32) {
-	first := 0
+// A tile is queries whose attention is computed over the same cache rows at
+// once: n query heads that share a KV head, or one head at n positions.
+type tile struct {
+	slot, head       int // head is the KV head
+	pos, step        int // the first query's position; step is 0 for heads, 1 for positions
+	n                int
+	q, out           []float32 // the first query and its place; others follow at the strides
+	qstride, ostride int
+}
+
+// span is the positions [first, last] that query a of a tile sees.
+func (c *cache) span(t *tile, a int) (first, last int) {
+	last = t.pos + a*t.step
 	if c.Window > 0 {
-		first = max(0, pos-c.Window+1)
+		first = max(0, last-c.Window+1)
 	}
-	seen := pos - first + 1
-	scores = scores[:n*seen]
-	ko, vo := head*c.KeyDim, head*c.ValueDim
-	k, v := c.k[slot], c.v[slot]
-	c.runs(first, pos, func(row, rows, i int) {
-		if k.f16 != nil {
-			s.DotTileF16(scores[i:], seen, q, c.KeyDim, n, c.KeyDim, k.f16[row*c.kw+ko:], c.kw, rows)
-		} else {
-			s.DotTile(scores[i:], seen, q, c.KeyDim, n, c.KeyDim, k.f32[row*c.kw+ko:], c.kw, rows)
+	return first, last
+}
+
+// attend computes out = softmax(scale · q·k) · v for each query of a tile over
+// the positions it sees, in ascending order. Positions that all queries see are
+// taken together; the bits are those of each query alone. scores is room for n
+// times as many values as the tile sees positions.
+func (c *cache) attend(s *kernel.Set, t *tile, scores []float32, scale float32) {
+	begin, _ := c.span(t, 0)
+	from, end := c.span(t, t.n-1)
+	stride := end - begin + 1
+	_, to := c.span(t, 0) // positions [from, to] are common
+	if from > to {
+		from, to = end+1, end // none are: each query on its own
+	}
+	each := func(f func(a, n, first, last int)) {
+		for a := range t.n {
+			first, last := c.span(t, a)
+			f(a, 1, first, min(last, from-1))
 		}
+		f(0, t.n, from, to)
+		for a := range t.n {
+			first, last := c.span(t, a)
+			f(a, 1, max(first, to+1), last)
+		}
+	}
+	ko, vo := t.head*c.KeyDim, t.head*c.ValueDim
+	k, v := c.k[t.slot], c.v[t.slot]
+	each(func(a, n, first, last int) {
+		c.runs(first, last, func(row, rows, i int) {
+			to := scores[a*stride+first-begin+i:]
+			if k.f16 != nil {
+				s.DotTileF16(to, stride, t.q[a*t.qstride:], t.qstride, n, c.KeyDim, k.f16[row*c.kw+ko:], c.kw, rows)
+			} else {
+				s.DotTile(to, stride, t.q[a*t.qstride:], t.qstride, n, c.KeyDim, k.f32[row*c.kw+ko:], c.kw, rows)
+			}
+		})
 	})
-	if scale != 1 {
-		s.Scale(scores, scores, scale)
-	}
-	for h := range n {
-		s.Softmax(scores[h*seen : (h+1)*seen])
-	}
-	clear(out)
-	c.runs(first, pos, func(row, rows, i int) {
-		if v.f16 != nil {
-			s.AddTileF16(out, c.ValueDim, n, c.ValueDim, scores[i:], seen, v.f16[row*c.vw+vo:], c.vw, rows)
-		} else {
-			s.AddTile(out, c.ValueDim, n, c.ValueDim, scores[i:], seen, v.f32[row*c.vw+vo:], c.vw, rows)
+	for a := range t.n {
+		first, last := c.span(t, a)
+		x := scores[a*stride+first-begin : a*stride+last-begin+1]
+		if scale != 1 {
+			s.Scale(x, x, scale)
 		}
+		s.Softmax(x)
+		clear(t.out[a*t.ostride:][:c.ValueDim])
+	}
+	each(func(a, n, first, last int) {
+		c.runs(first, last, func(row, rows, i int) {
+			w := scores[a*stride+first-begin+i:]
+			if v.f16 != nil {
+				s.AddTileF16(t.out[a*t.ostride:], t.ostride, n, c.ValueDim, w, stride, v.f16[row*c.vw+vo:], c.vw, rows)
+			} else {
+				s.AddTile(t.out[a*t.ostride:], t.ostride, n, c.ValueDim, w, stride, v.f32[row*c.vw+vo:], c.vw, rows)
+			}
+		})
 	})
 }
 

@@ -22,7 +22,6 @@ type Chunk struct {
 	ropes    []*ropeTable
 	inputs   []*input
 	scores   [][]float32 // by worker: attention scores of a tile of queries
-	queries  int         // most queries of a tile
 	counters [][]counter // of the products, cleared before each task
 	times    []unit.OpTime
 	vocab    int // tokens below are in every table

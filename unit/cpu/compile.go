@@ -53,7 +53,7 @@ func (c *Chunk) compile() error {
 		steps = append(steps, c.sendLogits())
 	}
 	for range c.unit.cfg.Threads {
-		c.scores = append(c.scores, make([]float32, c.queries*c.o.Context))
+		c.scores = append(c.scores, make([]float32, attentionTile*c.o.Context))
 	}
 	place(steps)
 	c.steps = steps
@@ -173,28 +173,56 @@ func (r *run) first(part int) int {
 	return n
 }
 
-// attentionTile is how many heads of a group are computed over the same rows at
+// attentionTile is how many queries are computed over the same cache rows at
 // once: what the kernels can hold in registers.
 const attentionTile = 4
 
+// attention divides the work into tiles: heads of a group where a group has
+// enough of them, and otherwise neighbouring positions of a prompt.
 func (c *Chunk) attention(op program.Attention) step {
-	x, k, p := c.caches[op.Cache], c.unit.set, c.p
+	x, k := c.caches[op.Cache], c.unit.set
 	rows, group := c.class(op.Q), op.Heads/c.p.Caches[op.Cache].KVHeads
-	tile := min(group, attentionTile)
-	tiles := (group + tile - 1) / tile // of a group
-	perRow := op.Heads / group * tiles
-	c.queries = max(c.queries, tile)
-	s := step{name: op.Name(), split: byItem, rows: rows, do: func(r *run, w int) {
+	qw, ow := c.p.Buffers[op.Q.Buf].Width, c.p.Buffers[op.Out.Buf].Width
+	query := func(r *run, w, i, head int, t tile) {
+		at := r.rows[rows][i]
+		t.slot, t.pos, t.head = at.slot, at.pos, head/group
+		t.q = r.bufs[op.Q.Buf][i*qw+op.Q.Col+head*x.KeyDim:]
+		t.out = r.bufs[op.Out.Buf][i*ow+op.Out.Col+head*x.ValueDim:]
+		x.attend(k, &t, c.scores[w], op.Scale)
+	}
+	heads := func(r *run, w int) {
+		tiles := (group + attentionTile - 1) / attentionTile // of a group
+		perRow := op.Heads / group * tiles
 		// Later positions see more rows, so the workers take turns.
 		for i := w; i < len(r.rows[rows])*perRow; i += c.unit.pool.n {
-			at, kv, t := r.rows[rows][i/perRow], i%perRow/tiles, i%tiles
-			head := kv*group + t*tile
-			n := min(tile, group-t*tile)
-			q := r.row(p, op.Q, i/perRow)[head*x.KeyDim:][:n*x.KeyDim]
-			out := r.row(p, op.Out, i/perRow)[head*x.ValueDim:][:n*x.ValueDim]
-			x.attend(k, out, q, c.scores[w], at.slot, at.pos, kv, n, op.Scale)
+			kv, t := i%perRow/tiles, i%tiles
+			query(r, w, i/perRow, kv*group+t*attentionTile, tile{n: min(attentionTile, group-t*attentionTile), qstride: x.KeyDim, ostride: x.ValueDim})
 		}
-	}}
+	}
+	positions := func(r *run, w int) {
+		all := r.rows[rows]
+		tiles := (len(all) + attentionTile - 1) / attentionTile
+		for i := w; i < tiles*op.Heads; i += c.unit.pool.n {
+			for lo, hi := i/op.Heads*attentionTile, min(len(all), (i/op.Heads+1)*attentionTile); lo < hi; {
+				n := 1
+				for lo+n < hi && all[lo+n].part == all[lo].part && all[lo+n].pos == all[lo].pos+n {
+					n++
+				}
+				query(r, w, lo, i%op.Heads, tile{n: n, step: 1, qstride: qw, ostride: ow})
+				lo += n
+			}
+		}
+	}
+	s := step{name: op.Name(), split: byItem, rows: rows, do: heads}
+	if group < attentionTile {
+		s.do = func(r *run, w int) {
+			if len(r.rows[rows]) > len(r.task.Parts) {
+				positions(r, w)
+			} else {
+				heads(r, w)
+			}
+		}
+	}
 	s.cost = func(r *run) (bytes, ops int64) {
 		for _, at := range r.rows[rows] {
 			seen := at.pos + 1
