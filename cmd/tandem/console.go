@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,10 +82,11 @@ func (c *console) text(arg string) (string, error) {
 	return string(b), nil
 }
 
-// progress shows how far loading is, on a terminal and if it takes a while.
+// progress shows how far loading, or what else it says, is, on a terminal and if it takes a while.
 type progress struct {
 	mu    sync.Mutex
 	w     io.Writer // nil: silent
+	what  string    // "" for loading
 	begin time.Time
 	shown time.Time
 }
@@ -111,7 +113,7 @@ func (p *progress) update(done, total int64) {
 		return
 	}
 	p.shown = now
-	fmt.Fprintf(p.w, "\rloading %3d%% of %s ", 100*done/total, size(total))
+	fmt.Fprintf(p.w, "\r%s %3d%% of %s ", cmp.Or(p.what, "loading"), 100*done/total, size(total))
 }
 
 // clear takes the line away again.
