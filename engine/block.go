@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/tandemrun/tandem/program"
 	"github.com/tandemrun/tandem/unit"
@@ -13,6 +14,7 @@ type block struct {
 	e        *Engine
 	s        *Stream
 	ctx      context.Context
+	seq      int // number in its stream
 	pos      int
 	tokens   []int32
 	wanted   []int
@@ -23,6 +25,8 @@ type block struct {
 	left     int // tasks that are not done
 	err      error
 	finished chan struct{}
+
+	submitted time.Time // for an observer
 }
 
 // copied is the new cache rows of a layer on their way to another unit.
@@ -50,28 +54,31 @@ func (e *Engine) submit(b *block) error {
 	if err := b.stopped(e); err != nil {
 		return err
 	}
+	if e.cfg.Observe != nil {
+		b.submitted = now()
+	}
 	tasks := make([]*task, len(e.chunks))
 	last := b.s.last
 	for i, c := range e.chunks {
 		if c.idle && len(b.wanted) == 0 && len(c.copies) == 0 {
 			continue
 		}
-		t := &task{b: b, c: c}
+		t := &task{b: b, c: c, after: -1}
 		tasks[i] = t
 		b.left++
 		if !(c.idle && len(b.wanted) == 0) {
 			for _, in := range c.inputs {
-				t.after(tasks[in.chunk])
+				t.need(tasks[in.chunk])
 			}
 		}
 		for _, x := range c.p.Caches {
 			if !x.Own {
-				t.after(tasks[e.owner(x.Layer).index])
+				t.need(tasks[e.owner(x.Layer).index])
 			}
 		}
-		t.after(last[i]) // its cache as the previous block left it
+		t.need(last[i]) // its cache as the previous block left it
 		for _, j := range c.sharers {
-			t.after(last[j]) // they read rows this task may overwrite
+			t.need(last[j]) // they read rows this task may overwrite
 		}
 	}
 	for i, t := range tasks {
@@ -173,7 +180,9 @@ func (b *block) export(c *chunk, r *Record) error {
 			return err
 		}
 		r.CopiedBytes += int64(len(x.k) + len(x.v))
-		r.CopyTime += now().Sub(start)
+		took := now().Sub(start)
+		r.CopyTime += took
+		r.CopyOutTime += took
 	}
 	return nil
 }

@@ -78,6 +78,28 @@ type Record struct {
 	// without a copy, and the time the copies took (within Start and End).
 	CopiedBytes, PassedBytes int64
 	CopyTime                 time.Duration
+	CopyOutTime              time.Duration // of CopyTime, that at the end: rows for chunks on other units
+	// Parts tells the streams of the task apart. It is nil unless Config.Observe
+	// is set.
+	Parts []RecordPart
+}
+
+// A RecordPart is what one stream had in a task.
+type RecordPart struct {
+	Stream int // number of the stream, counted from 0 as streams are opened
+	Slot   int
+	Block  int // number of the block in its stream, counted from 0
+	Pos    int // first position
+	Rows   int // positions
+	Wanted int // rows whose logits were wanted
+	// Submitted is when the block was asked for, and Ready when the last task
+	// that this one needed was done: the task of chunk After for block
+	// AfterBlock of the same stream. After is -1 for a task that needed none.
+	Submitted, Ready  time.Time
+	After, AfterBlock int
+	// From are the chunks on other units whose rows the part took. The slice is
+	// the engine's own.
+	From []int
 }
 
 // ErrClosed is the error of calls on a closed engine.
@@ -93,6 +115,7 @@ type Engine struct {
 
 	mu     sync.Mutex
 	free   []int         // slots
+	opened int           // streams so far
 	freed  chan struct{} // closed and replaced when a slot becomes free
 	closed bool
 	work   sync.WaitGroup
@@ -108,6 +131,8 @@ type chunk struct {
 	copies  []int // layers of caches that this chunk keeps a copy of
 	exports []int // layers of its caches that chunks on other units copy
 	sharers []int // chunks on this unit that read its caches
+	lenders []int // chunks on other units whose caches it keeps a copy of
+	from    []int // chunks on other units that it takes rows from, lenders included
 	load    time.Duration
 	idle    bool // has nothing to do in a block without wanted rows
 }
@@ -201,6 +226,9 @@ func (e *Engine) connect(c *chunk) error {
 			return err
 		}
 		c.inputs = append(c.inputs, s)
+		if s.away {
+			c.from = appendNew(c.from, s.chunk)
+		}
 	}
 	for _, x := range c.p.Caches {
 		if x.Own {
@@ -215,6 +243,8 @@ func (e *Engine) connect(c *chunk) error {
 			continue
 		}
 		c.copies = append(c.copies, x.Layer)
+		c.lenders = appendNew(c.lenders, owner.index)
+		c.from = appendNew(c.from, owner.index)
 		owner.exports = appendNew(owner.exports, x.Layer)
 	}
 	return nil

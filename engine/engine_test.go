@@ -59,6 +59,12 @@ func (l layout) String() string {
 
 func open(t testing.TB, m *model.Model, l layout) *engine.Engine {
 	t.Helper()
+	return openWith(t, m, l, func(*engine.Config) {})
+}
+
+// openWith lets a test change the configuration.
+func openWith(t testing.TB, m *model.Model, l layout, change func(*engine.Config)) *engine.Engine {
+	t.Helper()
 	ranges, err := m.DefaultSplit()
 	if l.chunks > 0 {
 		ranges, err = m.Balanced(l.chunks)
@@ -81,6 +87,7 @@ func open(t testing.TB, m *model.Model, l layout) *engine.Engine {
 	for i := range ranges {
 		c.Units = append(c.Units, units[i%len(units)])
 	}
+	change(&c)
 	e, err := engine.New(context.Background(), m, c)
 	if err != nil {
 		t.Fatal(err)

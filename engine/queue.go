@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/tandemrun/tandem/unit"
 )
@@ -27,10 +28,13 @@ type task struct {
 	waits int     // dependencies that are not done
 	next  []*task // tasks that wait for this one
 	done  bool
+	// For an observer: when it was queued, and the task it waited for last.
+	ready             time.Time
+	after, afterBlock int
 }
 
-// after makes t wait for earlier, unless that is done. e.mu is held.
-func (t *task) after(earlier *task) {
+// need makes t wait for earlier, unless that is done. e.mu is held.
+func (t *task) need(earlier *task) {
 	if earlier == nil || earlier.done || earlier == t {
 		return
 	}
@@ -45,6 +49,9 @@ func (t *task) after(earlier *task) {
 
 // enqueue puts a task whose dependencies are done into its unit's queue.
 func (t *task) enqueue() {
+	if t.b.e.cfg.Observe != nil {
+		t.ready = now()
+	}
 	t.c.q.ready = append(t.c.q.ready, t)
 	t.c.q.wake.Signal()
 }
@@ -130,9 +137,24 @@ func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 	}
 	r.End = now()
 	if e.cfg.Observe != nil {
+		for _, t := range batch {
+			r.Parts = append(r.Parts, t.record())
+		}
 		e.cfg.Observe(r)
 	}
 	return r, nil
+}
+
+// record is the task as a part of a record.
+func (t *task) record() RecordPart {
+	b, from := t.b, t.c.from
+	if t.c.idle && len(b.wanted) == 0 {
+		from = t.c.lenders // nothing was computed
+	}
+	return RecordPart{
+		Stream: b.s.id, Slot: b.s.slot, Block: b.seq, Pos: b.pos, Rows: len(b.tokens), Wanted: len(b.wanted),
+		Submitted: b.submitted, Ready: t.ready, After: t.after, AfterBlock: t.afterBlock, From: from,
+	}
 }
 
 // finish marks a task as done and frees those that waited for it. e.mu is held.
@@ -143,6 +165,7 @@ func (e *Engine) finish(t *task, err error) {
 	}
 	for _, n := range t.next {
 		if n.waits--; n.waits == 0 {
+			n.after, n.afterBlock = t.c.index, t.b.seq
 			n.enqueue()
 		}
 	}

@@ -15,6 +15,7 @@ func now() time.Time { return time.Now() }
 // cache. It is used by one goroutine at a time.
 type Stream struct {
 	e      *Engine
+	id     int // counted from 0 as streams are opened
 	slot   int
 	tokens []int32 // evaluated so far; the next position is their number
 	high   int     // positions below may have been written to caches
@@ -22,6 +23,7 @@ type Stream struct {
 	failed error   // why the blocks in flight are dropped
 	spare  []*block
 	recent []Record
+	blocks int // so far
 	closed bool
 }
 
@@ -39,8 +41,10 @@ func (e *Engine) Stream(ctx context.Context) (*Stream, error) {
 		if n := len(e.free); n > 0 {
 			slot := e.free[n-1]
 			e.free = e.free[:n-1]
+			id := e.opened
+			e.opened++
 			e.mu.Unlock()
-			return &Stream{e: e, slot: slot, last: make([]*task, len(e.chunks))}, nil
+			return &Stream{e: e, id: id, slot: slot, last: make([]*task, len(e.chunks))}, nil
 		}
 		freed := e.freed
 		e.mu.Unlock()
@@ -169,6 +173,8 @@ func (s *Stream) block(ctx context.Context, pos int, tokens []int32, want Want, 
 		b, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
 	b.ctx, b.pos, b.err, b.left = ctx, pos, nil, 0
+	b.seq = s.blocks
+	s.blocks++
 	b.finished = make(chan struct{})
 	b.records = b.records[:0]
 	b.tokens = append(b.tokens[:0], tokens...)
