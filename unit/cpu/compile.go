@@ -261,10 +261,11 @@ func (c *Chunk) quantize(i int) step {
 	return s.touching(views(in.view), views(inputView(i)))
 }
 
-// matmulPiece is how many bytes of weights a worker takes at a time: large
-// enough for the memory's prefetchers (small pieces from one counter cost 35 %
-// on a two-core Zen 4), small enough that the last one is not waited for long.
-const matmulPiece = 256 << 10
+// matmulPiece is how many bytes of weights a worker takes at a time: its own run
+// stays one stream of memory (pieces from one counter for all broke the
+// prefetchers and cost 35 % on a two-core Zen 4), and the last piece is not
+// waited for long.
+const matmulPiece = 64 << 10
 
 // matmul divides the outputs into one run for each worker, which it works off
 // in order; who is done helps the others with what they have not begun.
