@@ -24,7 +24,7 @@ type block struct {
 	records  []Record
 	left     int // tasks that are not done
 	err      error
-	finished chan struct{}
+	finished gate
 
 	submitted time.Time // for an observer
 }
@@ -55,7 +55,7 @@ func (e *Engine) submit(b *block) error {
 		return err
 	}
 	if e.cfg.Observe != nil {
-		b.submitted = now()
+		b.submitted = b.e.clock.Now()
 	}
 	tasks := make([]*task, len(e.chunks))
 	last := b.s.last
@@ -89,6 +89,9 @@ func (e *Engine) submit(b *block) error {
 		if t.waits == 0 {
 			t.enqueue()
 		}
+	}
+	if b.left > 0 {
+		e.flying++
 	}
 	return nil
 }
@@ -157,12 +160,12 @@ func (b *block) receive(c *chunk, r *Record) error {
 	}
 	for _, layer := range c.copies {
 		x := b.copies[layer]
-		start := now()
+		start := b.e.clock.Now()
 		if err := c.c.WriteKV(layer, b.s.slot, b.pos, len(b.tokens), x.k, x.v); err != nil {
 			return err
 		}
 		r.CopiedBytes += int64(len(x.k) + len(x.v))
-		r.CopyTime += now().Sub(start)
+		r.CopyTime += b.e.clock.Now().Sub(start)
 	}
 	return nil
 }
@@ -175,12 +178,12 @@ func (b *block) export(c *chunk, r *Record) error {
 		n := len(b.tokens)
 		x.k = grown(x.k, int(b.e.cfg.KV.Size(n*spec.KeyWidth())))
 		x.v = grown(x.v, int(b.e.cfg.KV.Size(n*spec.ValueWidth())))
-		start := now()
+		start := b.e.clock.Now()
 		if err := c.c.ReadKV(layer, b.s.slot, b.pos, n, x.k, x.v); err != nil {
 			return err
 		}
 		r.CopiedBytes += int64(len(x.k) + len(x.v))
-		took := now().Sub(start)
+		took := b.e.clock.Now().Sub(start)
 		r.CopyTime += took
 		r.CopyOutTime += took
 	}

@@ -63,6 +63,9 @@ type Config struct {
 	// Observe, if not nil, is told of each task when it is done. It is called
 	// from the units' goroutines and must be quick.
 	Observe func(Record)
+	// Clock, if not nil, is the time of all that the engine does. Simulated units
+	// bring one of their own.
+	Clock Clock
 }
 
 // A Record is what one task took.
@@ -113,12 +116,14 @@ type Engine struct {
 	vocab  int
 	wanted int // most wanted rows of a task, to bound the room for logits
 
-	mu     sync.Mutex
-	free   []int         // slots
-	opened int           // streams so far
-	freed  chan struct{} // closed and replaced when a slot becomes free
-	closed bool
-	work   sync.WaitGroup
+	clock Clock
+
+	mu      sync.Mutex
+	free    []int     // slots
+	seekers []*seeker // for a slot, none of which is free then
+	opened  int       // streams so far
+	flying  int       // blocks that are not done
+	closed  bool
 }
 
 // chunk is a compiled chunk and what it hands to others.
@@ -148,7 +153,10 @@ type source struct {
 // charge of the units and closes them in [Engine.Close]; if it fails it has
 // closed them.
 func New(ctx context.Context, m *model.Model, cfg Config) (*Engine, error) {
-	e := &Engine{cfg: cfg, vocab: m.Vocab, freed: make(chan struct{})}
+	e := &Engine{cfg: cfg, vocab: m.Vocab, clock: cfg.Clock}
+	if e.clock == nil {
+		e.clock = wallClock{}
+	}
 	err := e.build(ctx, m)
 	if err != nil {
 		return nil, errors.Join(err, e.closeAll())
@@ -157,7 +165,7 @@ func New(ctx context.Context, m *model.Model, cfg Config) (*Engine, error) {
 		e.free = append(e.free, s)
 	}
 	for _, q := range e.queues {
-		e.work.Go(func() { e.serve(q) })
+		e.clock.Go(func() { e.serve(q) })
 	}
 	return e, nil
 }
@@ -174,7 +182,7 @@ func (e *Engine) build(ctx context.Context, m *model.Model) error {
 	queues := map[unit.Unit]*queue{}
 	for _, u := range cfg.Units {
 		if queues[u] == nil {
-			queues[u] = newQueue(e, u, len(e.queues))
+			queues[u] = newQueue(u, len(e.queues))
 			e.queues = append(e.queues, queues[u])
 		}
 	}
@@ -325,13 +333,13 @@ func (e *Engine) compileChunk(ctx context.Context, c *chunk, progress func(int64
 			share[x.Layer] = owner.c
 		}
 	}
-	start := now()
+	start := e.clock.Now()
 	var err error
 	c.c, err = c.q.unit.Compile(ctx, c.p, unit.Options{
 		Slots: e.cfg.Slots, Context: e.cfg.Context, Block: e.cfg.Block, KV: e.cfg.KV,
 		Share: share, FileLayout: e.cfg.FileLayout, Release: e.cfg.Release, TimeOps: e.cfg.TimeOps, Progress: progress,
 	})
-	c.load = now().Sub(start)
+	c.load = e.clock.Now().Sub(start)
 	return err
 }
 
@@ -402,12 +410,16 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
-	close(e.freed)
+	for _, w := range e.seekers {
+		e.open(&w.gate)
+	}
+	e.wakeAll()
 	for _, q := range e.queues {
-		q.wake.Signal()
+		for !q.done {
+			_ = e.wait(context.Background(), &q.ended) // this context never ends
+		}
 	}
 	e.mu.Unlock()
-	e.work.Wait()
 	return e.closeAll()
 }
 

@@ -64,7 +64,7 @@ func (s *Stream) Generate(ctx context.Context, g Generation, emit func(Token) bo
 		s.Return(0)
 		return r, s.Forward(ctx, g.Prompt, None, nil)
 	}
-	start := now()
+	start := s.e.clock.Now()
 	r.Reused = s.Reuse(g.Prompt)
 	next := g.Prompt[r.Reused:]
 	mark := start
@@ -74,7 +74,7 @@ func (s *Stream) Generate(ctx context.Context, g Generation, emit func(Token) bo
 			id = g.Picker.Pick(logits)
 			return nil
 		})
-		t := now()
+		t := s.e.clock.Now()
 		if len(r.Tokens) == 0 {
 			r.Prefill = t.Sub(start)
 		} else {

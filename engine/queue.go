@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/tandemrun/tandem/unit"
@@ -14,11 +13,13 @@ type queue struct {
 	unit  unit.Unit
 	index int
 	ready []*task
-	wake  *sync.Cond // on the engine's mutex
+	wake  gate // a task is ready, or the engine ends
+	ended gate // for Close
+	done  bool
 }
 
-func newQueue(e *Engine, u unit.Unit, index int) *queue {
-	return &queue{unit: u, index: index, wake: sync.NewCond(&e.mu)}
+func newQueue(u unit.Unit, index int) *queue {
+	return &queue{unit: u, index: index, wake: newGate(), ended: newGate()}
 }
 
 // A task is one chunk's work for one block.
@@ -49,14 +50,16 @@ func (t *task) need(earlier *task) {
 
 // enqueue puts a task whose dependencies are done into its unit's queue.
 func (t *task) enqueue() {
-	if t.b.e.cfg.Observe != nil {
-		t.ready = now()
+	e := t.b.e
+	if e.cfg.Observe != nil {
+		t.ready = e.clock.Now()
 	}
 	t.c.q.ready = append(t.c.q.ready, t)
-	t.c.q.wake.Signal()
+	e.open(&t.c.q.wake)
 }
 
-// serve works off a unit's queue until the engine is closed.
+// serve works off a unit's queue until the engine is closed and no stream's
+// call is left.
 func (e *Engine) serve(q *queue) {
 	var batch []*task
 	var job unit.Task
@@ -64,10 +67,12 @@ func (e *Engine) serve(q *queue) {
 	defer e.mu.Unlock()
 	for {
 		for len(q.ready) == 0 {
-			if e.closed {
+			if e.closed && e.flying == 0 {
+				q.done = true
+				e.open(&q.ended)
 				return
 			}
-			q.wake.Wait()
+			_ = e.wait(context.Background(), &q.wake) // this context never ends
 		}
 		batch = e.pick(q, batch[:0])
 		err := batch[0].b.stopped(e)
@@ -83,6 +88,22 @@ func (e *Engine) serve(q *queue) {
 			}
 			e.finish(t, err)
 		}
+	}
+}
+
+// await waits until a block's tasks are done.
+func (e *Engine) await(b *block) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for b.left > 0 {
+		_ = e.wait(context.Background(), &b.finished) // a task that has begun is not interrupted
+	}
+}
+
+// wakeAll wakes all units. e.mu is held.
+func (e *Engine) wakeAll() {
+	for _, q := range e.queues {
+		e.open(&q.wake)
 	}
 }
 
@@ -111,7 +132,7 @@ func (e *Engine) pick(q *queue, batch []*task) []*task {
 // run runs a batch of tasks of one chunk.
 func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 	c := batch[0].c
-	r := Record{Chunk: c.index, Unit: q.index, Streams: len(batch), Pos: batch[0].b.pos, Start: now()}
+	r := Record{Chunk: c.index, Unit: q.index, Streams: len(batch), Pos: batch[0].b.pos, Start: e.clock.Now()}
 	job.Parts = job.Parts[:0]
 	for _, t := range batch {
 		if err := t.b.receive(c, &r); err != nil {
@@ -135,7 +156,7 @@ func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 			return r, err
 		}
 	}
-	r.End = now()
+	r.End = e.clock.Now()
 	if e.cfg.Observe != nil {
 		for _, t := range batch {
 			r.Parts = append(r.Parts, t.record())
@@ -170,7 +191,11 @@ func (e *Engine) finish(t *task, err error) {
 		}
 	}
 	t.next = nil
-	if t.b.left--; t.b.left == 0 {
-		close(t.b.finished)
+	if t.b.left--; t.b.left > 0 {
+		return
+	}
+	e.open(&t.b.finished)
+	if e.flying--; e.flying == 0 && e.closed {
+		e.wakeAll()
 	}
 }

@@ -5,11 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 )
-
-// now is the time stamp of records.
-func now() time.Time { return time.Now() }
 
 // A Stream is one sequence: its tokens so far and its slot in every chunk's
 // cache. It is used by one goroutine at a time.
@@ -30,30 +26,42 @@ type Stream struct {
 // ErrContext is the error of a call that would take a stream past its context.
 var ErrContext = errors.New("the context is full")
 
-// Stream takes a free slot, waiting for one until ctx is done.
+// A seeker waits for a slot.
+type seeker struct {
+	slot int // -1 until it has one
+	gate gate
+}
+
+// Stream takes a free slot, waiting for one until ctx is done; who asks first
+// gets one first.
 func (e *Engine) Stream(ctx context.Context) (*Stream, error) {
-	for {
-		e.mu.Lock()
-		if e.closed {
-			e.mu.Unlock()
-			return nil, ErrClosed
-		}
-		if n := len(e.free); n > 0 {
-			slot := e.free[n-1]
-			e.free = e.free[:n-1]
-			id := e.opened
-			e.opened++
-			e.mu.Unlock()
-			return &Stream{e: e, id: id, slot: slot, last: make([]*task, len(e.chunks))}, nil
-		}
-		freed := e.freed
-		e.mu.Unlock()
-		select {
-		case <-freed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("waiting for a free stream of %d: %w", e.cfg.Slots, context.Cause(ctx))
-		}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
 	}
+	if n := len(e.free); n > 0 {
+		slot := e.free[n-1]
+		e.free = e.free[:n-1]
+		return e.stream(slot), nil
+	}
+	w := &seeker{-1, newGate()}
+	e.seekers = append(e.seekers, w)
+	err := e.wait(ctx, &w.gate)
+	switch {
+	case w.slot >= 0:
+		return e.stream(w.slot), nil
+	case e.closed:
+		return nil, ErrClosed
+	}
+	e.seekers = slices.DeleteFunc(e.seekers, func(x *seeker) bool { return x == w })
+	return nil, fmt.Errorf("waiting for a free stream of %d: %w", e.cfg.Slots, err)
+}
+
+// stream makes a stream in a slot. e.mu is held.
+func (e *Engine) stream(slot int) *Stream {
+	e.opened++
+	return &Stream{e: e, id: e.opened - 1, slot: slot, last: make([]*task, len(e.chunks))}
 }
 
 // Close gives the slot back.
@@ -62,13 +70,17 @@ func (s *Stream) Close() {
 		return
 	}
 	s.closed = true
-	s.e.mu.Lock()
-	defer s.e.mu.Unlock()
-	s.e.free = append(s.e.free, s.slot)
-	if !s.e.closed {
-		close(s.e.freed)
-		s.e.freed = make(chan struct{})
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.seekers) == 0 || e.closed {
+		e.free = append(e.free, s.slot)
+		return
 	}
+	w := e.seekers[0]
+	e.seekers = e.seekers[1:]
+	w.slot = s.slot
+	e.open(&w.gate)
 }
 
 // Tokens are the tokens evaluated so far. The slice is the stream's own.
@@ -134,7 +146,7 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 		}
 		b := flying[0]
 		flying = flying[1:]
-		<-b.finished
+		s.e.await(b)
 		fail(b.err)
 		s.recent = append(s.recent, b.records...)
 		if failure == nil {
@@ -168,14 +180,13 @@ func (e *Engine) blockSize(want Want) int {
 }
 
 func (s *Stream) block(ctx context.Context, pos int, tokens []int32, want Want, final bool) *block {
-	b := &block{e: s.e, s: s}
+	b := &block{e: s.e, s: s, finished: newGate()}
 	if n := len(s.spare); n > 0 {
 		b, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
 	b.ctx, b.pos, b.err, b.left = ctx, pos, nil, 0
 	b.seq = s.blocks
 	s.blocks++
-	b.finished = make(chan struct{})
 	b.records = b.records[:0]
 	b.tokens = append(b.tokens[:0], tokens...)
 	b.wanted = b.wanted[:0]
