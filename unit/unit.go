@@ -83,6 +83,13 @@ type Unit interface {
 	Close() error
 }
 
+// A Binder is a unit that works in the goroutine of its queue. Bind is called
+// there once, before its first Run; it may lock the goroutine to its thread, so
+// the goroutine does nothing else until it ends.
+type Binder interface {
+	Bind()
+}
+
 // Options bound what a chunk must be able to hold.
 type Options struct {
 	Slots   int // streams whose cache it keeps at once
@@ -93,6 +100,11 @@ type Options struct {
 	// the chunk on this same unit that does. The cache of a layer that is not
 	// in Share is a copy, filled by WriteKV.
 	Share map[int]Chunk
+	// InputFrom gives, by input of the program, the other unit whose chunk hands
+	// it over, and nil where that chunk is on this unit; CacheFrom gives, by
+	// layer, the other unit that a copy of a cache comes from.
+	InputFrom []Unit
+	CacheFrom map[int]Unit
 	// FileLayout keeps weights as the file lays them out instead of laying them
 	// out anew for the unit: a faster load and slower steps. The bits of the
 	// results are the same.
@@ -169,6 +181,10 @@ type Bytes struct {
 // A Task is one run of a chunk. Parts are of different slots.
 type Task struct {
 	Parts []Part
+	// Handoff is what Run says it needed, of its time, to take the rows of Parts
+	// that came from another unit. A unit that reads them where they are leaves
+	// it alone.
+	Handoff time.Duration
 }
 
 // A Part is a block of one stream: its tokens, at positions Pos and up, in
@@ -191,6 +207,14 @@ type Rows struct {
 
 // Row returns the first n columns of row r.
 func (x Rows) Row(r, n int) []float32 { return x.Data[r*x.Stride : r*x.Stride+n] }
+
+// A Limited is a chunk that takes only so many streams in one task: it was
+// compiled for a fixed batch, or takes as long for a merged task as for its
+// parts one after the other.
+type Limited interface {
+	// MaxStreams is at least 1.
+	MaxStreams() int
+}
 
 // A LostError says that the unit itself is unusable from now on.
 type LostError struct {

@@ -1,7 +1,8 @@
 // Package cpu is the unit that runs chunks on a set of CPU cores.
 //
 // A unit owns a set of cores and one worker for each, locked to a thread and
-// pinned to its core where the system allows it ([Unit.Pinned] tells). Two
+// pinned to its core where the system allows it ([Unit.Pinned] tells). The first
+// worker is the goroutine of the unit's queue ([Unit.Bind]). Two
 // units on disjoint cores run at the same time and share only the memory.
 //
 // Weights are laid out anew when a chunk is compiled, in panels of 16 outputs
@@ -84,6 +85,10 @@ func (u *Unit) Threads() int { return u.cfg.Threads }
 func (u *Unit) Pinned() (bool, error) {
 	return len(u.cfg.CPUs) > 0 && u.pool.pinErr == nil, u.pool.pinErr
 }
+
+// Bind locks the calling goroutine to its thread and to the unit's first core;
+// see [unit.Binder].
+func (u *Unit) Bind() { u.pool.bind() }
 
 // Close stops the workers.
 func (u *Unit) Close() error {

@@ -4,45 +4,59 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tandemrun/tandem/machine"
 )
 
-// pool is a set of workers, each a goroutine locked to a thread and, where the
-// system allows it, pinned to a core. Between runs they park; inside a run
-// they wait for each other at barriers by spinning, because a step of decode
-// has hundreds of barriers and a parked thread takes tens of microseconds to
-// wake (fork-join of two workers: spinning 0.2-0.7 µs, locked and parked 52 µs,
-// measured on a two-core Zen 4).
+// pool is a set of workers. The first is whoever calls run; each other is a
+// goroutine locked to a thread and, where the system allows it, pinned to a
+// core.
+//
+// Inside a run workers wait for each other at barriers by spinning, because a
+// step of decode has hundreds of barriers and a parked thread takes tens of
+// microseconds to wake (fork-join of two workers: spinning 0.2-0.7 µs, locked
+// and parked 52 µs, measured on a two-core Zen 4). After a run they look out
+// for the next one for a moment, since the chunks of one step follow each
+// other closely, and then park.
 type pool struct {
-	n       int
-	start   []chan func(w int)
-	done    sync.WaitGroup
-	waiting atomic.Int32 // workers at the current barrier
-	round   atomic.Uint32
-	stopped sync.WaitGroup
-	pinErr  error // why the first worker could not be pinned
+	n    int
+	cpus []int
+
+	work    func(w int)
+	round   atomic.Uint32 // of runs
+	pending atomic.Int32  // workers that have not finished the round
+
+	at     atomic.Int32 // workers at the current barrier
+	passed atomic.Uint32
+
+	mu       sync.Mutex
+	wake     *sync.Cond
+	sleepers atomic.Int32
+	closed   atomic.Bool
+	stopped  sync.WaitGroup
+	pinErr   error // why workers could not be pinned
 }
 
-// newPool starts n workers; worker i is pinned to cpus[i mod len(cpus)], or
+// lookout is how long a worker looks out for the next run before it parks.
+const lookout = 50 * time.Microsecond
+
+// newPool starts the workers; worker i is pinned to cpus[i mod len(cpus)], or
 // not at all without cpus.
 func newPool(n int, cpus []int) *pool {
-	p := &pool{n: n}
+	p := &pool{n: n, cpus: cpus}
+	p.wake = sync.NewCond(&p.mu)
 	ready := make(chan error, n)
-	for w := range n {
-		start := make(chan func(int))
-		p.start = append(p.start, start)
+	// The first worker's thread is not known yet: try its core on another.
+	go func() {
+		runtime.LockOSThread() // never unlocked: a pinned thread ends with its goroutine
+		ready <- p.pin(0)
+	}()
+	for w := 1; w < n; w++ {
 		p.stopped.Go(func() {
-			runtime.LockOSThread() // never unlocked: the pinned thread ends with the worker
-			var err error
-			if len(cpus) > 0 {
-				err = machine.Pin([]int{cpus[w%len(cpus)]})
-			}
-			ready <- err
-			for f := range start {
-				f(w)
-				p.done.Done()
-			}
+			runtime.LockOSThread()
+			ready <- p.pin(w)
+			p.serve(w)
 		})
 	}
 	for range n {
@@ -53,13 +67,63 @@ func newPool(n int, cpus []int) *pool {
 	return p
 }
 
-// run calls f once on each worker and returns when all calls have.
-func (p *pool) run(f func(w int)) {
-	p.done.Add(p.n)
-	for _, start := range p.start {
-		start <- f
+func (p *pool) pin(w int) error {
+	if len(p.cpus) == 0 {
+		return nil
 	}
-	p.done.Wait()
+	return machine.Pin([]int{p.cpus[w%len(p.cpus)]})
+}
+
+// bind makes the calling goroutine the first worker's for good: it is locked
+// to its thread, and the thread to the first core.
+func (p *pool) bind() {
+	runtime.LockOSThread()
+	_ = p.pin(0) // newPool has tried it and kept the error
+}
+
+// run calls f once as each worker, the first in the calling goroutine, and
+// returns when all calls have.
+func (p *pool) run(f func(w int)) {
+	if p.n == 1 {
+		f(0)
+		return
+	}
+	p.work = f
+	p.pending.Store(int32(p.n - 1))
+	p.round.Add(1)
+	if p.sleepers.Load() > 0 {
+		p.mu.Lock()
+		p.wake.Broadcast()
+		p.mu.Unlock()
+	}
+	f(0)
+	spin(func() bool { return p.pending.Load() == 0 })
+	p.work = nil
+}
+
+// serve is the life of a worker but the first.
+func (p *pool) serve(w int) {
+	for round := uint32(1); ; round++ {
+		begun := func() bool { return p.round.Load() == round || p.closed.Load() }
+		for start := time.Now(); !begun() && time.Since(start) < lookout; {
+			for i := 0; i < 200 && !begun(); i++ {
+			}
+		}
+		if !begun() {
+			p.mu.Lock()
+			p.sleepers.Add(1)
+			for !begun() {
+				p.wake.Wait()
+			}
+			p.sleepers.Add(-1)
+			p.mu.Unlock()
+		}
+		if p.closed.Load() {
+			return
+		}
+		p.work(w)
+		p.pending.Add(-1)
+	}
 }
 
 // barrier returns when all workers have called it. Only a function given to
@@ -68,26 +132,33 @@ func (p *pool) barrier() {
 	if p.n == 1 {
 		return
 	}
-	round := p.round.Load()
-	if int(p.waiting.Add(1)) == p.n {
-		p.waiting.Store(0)
-		p.round.Add(1)
+	passed := p.passed.Load()
+	if int(p.at.Add(1)) == p.n {
+		p.at.Store(0)
+		p.passed.Add(1)
 		return
 	}
-	// A worker that was put off its core by something else is waited for
-	// without burning the time slice it needs.
+	spin(func() bool { return p.passed.Load() != passed })
+}
+
+// spin waits for a condition that another worker brings about. If that takes
+// long, the worker was put off its core by something else: the time slice it
+// needs is not burnt then.
+func spin(done func() bool) {
 	const spins = 20000
-	for i := 0; p.round.Load() == round; i++ {
+	for i := 0; !done(); i++ {
 		if i > spins {
 			runtime.Gosched()
 		}
 	}
 }
 
+// close ends the workers. No run is in hand.
 func (p *pool) close() {
-	for _, start := range p.start {
-		close(start)
-	}
+	p.closed.Store(true)
+	p.mu.Lock()
+	p.wake.Broadcast()
+	p.mu.Unlock()
 	p.stopped.Wait()
 }
 
