@@ -38,6 +38,8 @@ var floors = map[string]struct {
 	"unit/cpu":         {4, []string{"unit/cpu/kernel"}},
 	"unit/cpu/kernel":  {4, nil},
 	"engine":           {5, nil},
+	"probe":            {6, nil},
+	"speed":            {6, nil},
 	"":                 {8, nil},
 	"cmd/tandem":       {9, nil},
 }

@@ -61,6 +61,9 @@ func (t *task) enqueue() {
 // serve works off a unit's queue until the engine is closed and no stream's
 // call is left.
 func (e *Engine) serve(q *queue) {
+	if u, ok := q.unit.(unit.Binder); ok {
+		u.Bind()
+	}
 	var batch []*task
 	var job unit.Task
 	e.mu.Lock()
