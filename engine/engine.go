@@ -14,9 +14,9 @@
 // the decode steps of other streams.
 //
 // When a unit is free and tasks of several streams for the same chunk are
-// waiting in its queue, they run as one: the weights are read once. Tasks of
-// different units overlap whenever both queues have work. There is no mode for
-// either.
+// waiting in its queue, they run as one, as far as [Config.Merge] and the chunk
+// (see [unit.Limited]) allow: the weights are read once. Tasks of different
+// units overlap whenever both queues have work. There is no mode for either.
 //
 // Units that have nothing to do park.
 //
@@ -33,6 +33,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,9 @@ type Config struct {
 	Context int           // positions of a stream
 	Block   int           // most rows of a stream in a task
 	KV      unit.KV
+	// Merge is the most streams whose rows run as one task; 0 means as many as
+	// wait and fit, 1 keeps streams apart.
+	Merge int
 	// FileLayout and Release are as in [unit.Options].
 	FileLayout bool
 	Release    func(data []byte)
@@ -78,7 +82,8 @@ type Record struct {
 	Start, End  time.Time
 	// Handoff is what moved between units for this task: bytes of shared K and V
 	// rows copied in and out, bytes of rows taken from another unit's chunk
-	// without a copy, and the time the copies took (within Start and End).
+	// without a copy, and the time the copies took, or taking those rows where
+	// the unit says that it took time (within Start and End).
 	CopiedBytes, PassedBytes int64
 	CopyTime                 time.Duration
 	CopyOutTime              time.Duration // of CopyTime, that at the end: rows for chunks on other units
@@ -140,6 +145,7 @@ type chunk struct {
 	from    []int // chunks on other units that it takes rows from, lenders included
 	load    time.Duration
 	idle    bool // has nothing to do in a block without wanted rows
+	merge   int  // most streams in a task
 }
 
 // source says where an input of a chunk comes from: an output of an earlier
@@ -333,13 +339,26 @@ func (e *Engine) compileChunk(ctx context.Context, c *chunk, progress func(int64
 			share[x.Layer] = owner.c
 		}
 	}
+	inputs, caches := make([]unit.Unit, len(c.inputs)), map[int]unit.Unit{}
+	for i, in := range c.inputs {
+		if in.away {
+			inputs[i] = e.chunks[in.chunk].q.unit
+		}
+	}
+	for _, layer := range c.copies {
+		caches[layer] = e.owner(layer).q.unit
+	}
 	start := e.clock.Now()
 	var err error
 	c.c, err = c.q.unit.Compile(ctx, c.p, unit.Options{
 		Slots: e.cfg.Slots, Context: e.cfg.Context, Block: e.cfg.Block, KV: e.cfg.KV,
-		Share: share, FileLayout: e.cfg.FileLayout, Release: e.cfg.Release, TimeOps: e.cfg.TimeOps, Progress: progress,
+		Share: share, InputFrom: inputs, CacheFrom: caches, FileLayout: e.cfg.FileLayout, Release: e.cfg.Release, TimeOps: e.cfg.TimeOps, Progress: progress,
 	})
 	c.load = e.clock.Now().Sub(start)
+	c.merge = cmp.Or(e.cfg.Merge, e.cfg.Slots)
+	if l, ok := c.c.(unit.Limited); ok {
+		c.merge = min(c.merge, l.MaxStreams())
+	}
 	return err
 }
 

@@ -120,7 +120,7 @@ func (e *Engine) pick(q *queue, batch []*task) []*task {
 	rest := q.ready[:0]
 	for _, t := range q.ready[1:] {
 		n, w := len(t.b.tokens), len(t.b.wanted)
-		if t.c != first.c || rows+n > e.cfg.Block || wanted+w > e.wanted || alone || t.b.stopped(e) != nil {
+		if t.c != first.c || len(batch) >= first.c.merge || rows+n > e.cfg.Block || wanted+w > e.wanted || alone || t.b.stopped(e) != nil {
 			rest = append(rest, t)
 			continue
 		}
@@ -136,7 +136,7 @@ func (e *Engine) pick(q *queue, batch []*task) []*task {
 func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 	c := batch[0].c
 	r := Record{Chunk: c.index, Unit: q.index, Streams: len(batch), Pos: batch[0].b.pos, Start: e.clock.Now()}
-	job.Parts = job.Parts[:0]
+	job.Parts, job.Handoff = job.Parts[:0], 0
 	for _, t := range batch {
 		if err := t.b.receive(c, &r); err != nil {
 			return r, err
@@ -153,6 +153,7 @@ func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 		if err := c.c.Run(context.Background(), job); err != nil {
 			return r, err
 		}
+		r.CopyTime += job.Handoff
 	}
 	for _, t := range batch {
 		if err := t.b.export(c, &r); err != nil {
