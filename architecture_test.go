@@ -37,9 +37,12 @@ var floors = map[string]struct {
 	"unit/conformance": {4, nil},
 	"unit/cpu":         {4, []string{"unit/cpu/kernel"}},
 	"unit/cpu/kernel":  {4, nil},
+	"unit/sim":         {4, nil},
 	"engine":           {5, nil},
 	"probe":            {6, nil},
+	"trace":            {6, nil},
 	"speed":            {6, nil},
+	"batch":            {7, nil},
 	"":                 {8, nil},
 	"cmd/tandem":       {9, nil},
 }

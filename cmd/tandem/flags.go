@@ -27,7 +27,7 @@ type layoutFlags struct {
 	Chunks  *int   `placeholder:"N" help:"Number of chunks, balanced by bytes. Default: four, by the built-in rule."`
 	Split   []int  `placeholder:"L" help:"First layer of each later chunk, such as 3,5,7, instead of --chunks."`
 	Place   string `placeholder:"UNIT|cN=UNIT,…" help:"Unit of all chunks (cpu:0), or of some (c1=cpu:0,c3=cpu:1). Default: cpu."`
-	Threads *int   `placeholder:"N" help:"Most threads of a unit. Default: one a core."`
+	Threads *int   `short:"t" placeholder:"N" help:"Most threads of a unit. Default: one a core."`
 	Ctx     *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
 	Block   *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
 	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32 or f16. Default: f32."`

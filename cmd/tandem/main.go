@@ -28,6 +28,8 @@ type commands struct {
 	Detokenize detokenizeCmd `cmd:"" help:"Turn token ids into text."`
 	Logits     logitsCmd     `cmd:"" help:"Print the highest logits after given tokens, for comparing implementations."`
 	Smoke      smokeCmd      `cmd:"" help:"Load, generate and print a line for each stage."`
+	Bench      benchCmd      `cmd:"" help:"Measure prefill and decode speed and the ceilings of this machine."`
+	Probe      probeCmd      `cmd:"" help:"Measure whether two chunks overlap on two units."`
 	Synth      synthCmd      `cmd:"" help:"Write a model with random weights in the shape of a real one."`
 
 	Version kong.VersionFlag `help:"Print the version and leave."`
