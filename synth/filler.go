@@ -69,9 +69,6 @@ func formatOf(t quant.Type) format {
 		return format{ascending(0, 32), 15.5 / top32, 15.5, rootMeanSquare(48, 16, 1), packQ5K}
 	case quant.Q6_K:
 		return format{ascending(-32, 64), 32 / peak16, 0, rootMeanSquare(96, 16, 2), packQ6K}
-	case quant.IQ4_NL:
-		levels := []float64{-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113}
-		return format{levels, 127 / peak32, 0, 0, packQ4}
 	}
 	return format{}
 }
@@ -123,7 +120,7 @@ func newFiller(t quant.Type, sigma float64) *filler {
 	}
 	m := formatOf(t)
 	f.pack = m.pack
-	// Levels reach further down than up, or are not even: the centre is moved until the mean is right.
+	// Levels reach further down than up: the centre is moved until the mean is right.
 	var mean, squares float64
 	for shift := 0.0; ; shift += m.centre - mean {
 		mean, squares = 0, 0

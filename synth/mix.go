@@ -49,18 +49,18 @@ func mixNamed(name string) (mix, error) {
 // plain reports whether the mix is of floats.
 func (m mix) plain() bool { return m.base.BlockSize() == 1 }
 
-// typeOf returns the type of a matrix outside the layers. The models here have no output matrix of their own, so the
-// embeddings have the type of one.
+// typeOf returns the type of a matrix outside the layers. The models here have no output matrix of their own, so all
+// embeddings, those for each layer too, have the type of one.
 func (m mix) typeOf(name string, cols int) quant.Type {
 	switch {
 	case m.plain():
 		return m.base
-	case name == "token_embd" && m.base != quant.Q8_0:
-		return fit(quant.Q6_K, cols)
 	case name == "per_layer_model_proj":
 		return quant.BF16 // left as the model has it
+	case m.base == quant.Q8_0:
+		return fit(m.base, cols)
 	}
-	return fit(m.base, cols)
+	return fit(quant.Q6_K, cols)
 }
 
 // more picks about half of n layers: the first and last eighth, and every third between them.
@@ -119,7 +119,7 @@ func fit(t quant.Type, cols int) quant.Type {
 	instead := quant.F16
 	switch t {
 	case quant.Q2_K, quant.Q3_K:
-		instead = quant.IQ4_NL
+		instead = quant.Q4_0
 	case quant.Q4_K:
 		instead = quant.Q5_0
 	case quant.Q5_K:

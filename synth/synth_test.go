@@ -191,7 +191,7 @@ func TestValues(t *testing.T) {
 	}
 	for _, typ := range []quant.Type{
 		quant.F32, quant.F16, quant.BF16, quant.Q8_0, quant.Q4_0, quant.Q4_1, quant.Q5_0, quant.Q5_1, quant.Q2_K, quant.Q3_K,
-		quant.Q4_K, quant.Q5_K, quant.Q6_K, quant.IQ4_NL,
+		quant.Q4_K, quant.Q5_K, quant.Q6_K,
 	} {
 		if !seen[typ] {
 			t.Errorf("no tensor is of type %s", typ)
@@ -223,10 +223,20 @@ func TestMix(t *testing.T) {
 	expect(x, quant.Q6_K, "token_embd", "blk.0.ffn_down", "blk.9.ffn_down", "blk.10.ffn_down", "blk.3.ffn_down", "blk.2.attn_v")
 	expect(x, quant.Q4_K, "blk.1.ffn_down", "blk.4.ffn_down", "blk.0.attn_v", "blk.0.attn_q", "blk.0.ffn_up")
 	expect(x, quant.BF16, "per_layer_model_proj")
-	expect(x, quant.Q5_0, "blk.0.proj", "per_layer_token_embd") // 64 and 704 columns
+	expect(x, quant.Q5_0, "blk.0.proj")           // 64 columns
+	expect(x, quant.Q8_0, "per_layer_token_embd") // 704 columns
 	x = tensors("gemma4-e2b", "q4_0")
 	expect(x, quant.Q6_K, "token_embd")
-	expect(x, quant.Q4_0, "per_layer_token_embd", "blk.0.attn_v", "blk.0.proj", "blk.10.ffn_down")
+	expect(x, quant.Q8_0, "per_layer_token_embd")
+	expect(x, quant.Q4_0, "blk.0.attn_v", "blk.0.proj", "blk.10.ffn_down")
+	s := small(t, "gemma4-e2b")
+	if s.PLE = 256; s.Layers != 11 || s.Shared != 6 {
+		t.Fatalf("%d layers, %d of them shared", s.Layers, s.Shared)
+	}
+	f := open(t, write(t, synth.Options{Shape: s, Type: "q3_k_m"}))
+	if x, _ := f.Tensor("per_layer_token_embd.weight"); x.Type != quant.Q6_K {
+		t.Errorf("per_layer_token_embd is %s, want Q6_K", x.Type)
+	}
 	x = tensors("llama-1b", "q8_0")
 	expect(x, quant.Q8_0, "token_embd", "blk.0.attn_v")
 	x = tensors("llama-1b", "f16")
