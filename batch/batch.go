@@ -78,6 +78,7 @@ type Summary struct {
 	Before   int // answered by earlier runs
 	Answered int // by this one, refused ones included
 	Errors   int // answers of all runs that are errors
+	Streams  int // of this run
 	// The tokens are those of this run.
 	PromptTokens, Reused, Tokens int
 	Elapsed                      time.Duration // of Run
@@ -126,6 +127,7 @@ func (j *Job) Run(ctx context.Context, streams []Answerer, each func(Summary)) (
 	if len(streams) == 0 && j.sum.Left() > 0 {
 		return j.sum, errors.New("answering prompts: there is no stream")
 	}
+	j.sum.Streams = len(streams)
 	begin := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -112,7 +112,7 @@ const four = `{"prompt":"a","id":"<x>"}
 func TestRun(t *testing.T) {
 	p := newPlace(t, four)
 	s, asked, err := p.run(2, nil)
-	want := Summary{Prompts: 4, Answered: 4, Errors: 1, PromptTokens: 10, Tokens: 3}
+	want := Summary{Prompts: 4, Answered: 4, Errors: 1, Streams: 2, PromptTokens: 10, Tokens: 3}
 	if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(Summary{}, "Elapsed")); diff != "" || err != nil || asked != 4 {
 		t.Errorf("%v, %d asked: %s", err, asked, diff)
 	}
@@ -136,7 +136,7 @@ func TestRun(t *testing.T) {
 
 	before := read(t, p.out)
 	s, asked, err = p.run(2, nil)
-	if want := (Summary{Prompts: 4, Before: 4, Errors: 1}); asked != 0 || err != nil || read(t, p.out) != before ||
+	if want := (Summary{Prompts: 4, Before: 4, Errors: 1, Streams: 2}); asked != 0 || err != nil || read(t, p.out) != before ||
 		cmp.Diff(want, s, cmpopts.IgnoreFields(Summary{}, "Elapsed")) != "" {
 		t.Errorf("again: %+v, %d asked, %v", s, asked, err)
 	}

@@ -30,6 +30,7 @@ type commands struct {
 	Smoke      smokeCmd      `cmd:"" help:"Load, generate and print a line for each stage."`
 	Bench      benchCmd      `cmd:"" help:"Measure prefill and decode speed and the ceilings of this machine."`
 	Probe      probeCmd      `cmd:"" help:"Measure whether two chunks overlap on two units."`
+	Batch      batchCmd      `cmd:"" help:"Answer a file of prompts, several at once; go on where a run was ended."`
 	Synth      synthCmd      `cmd:"" help:"Write a model with random weights in the shape of a real one."`
 
 	Version kong.VersionFlag `help:"Print the version and leave."`
