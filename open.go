@@ -31,12 +31,21 @@ type Options struct {
 	Context int
 	// Streams is how many streams can be open at once; 0 is 1.
 	Streams int
+	// Merge is the most streams whose rows run as one task, which reads the
+	// weights once; 0 is as many as wait for a chunk at once, and 1 keeps streams
+	// apart, so that they overlap on different units.
+	Merge int
 	// KV is the type of cached keys and values: f32 (also the default) or f16.
 	KV string
 	// FileLayout uses the weights as the file lays them out (--specialize=off)
 	// instead of laying them out anew for the unit's instructions: a faster load
 	// and slower steps, with equal bits.
 	FileLayout bool
+	// QoS is the scheduling class of the workers of CPU units: background,
+	// utility or user-initiated; "" leaves them as the process was started. The
+	// lower two keep the unit cpu to efficiency cores, where the system tells
+	// them. It is an error where the system has no such classes.
+	QoS string
 	// TimeOps measures each operation for Engine.OpTimes; steps are a little
 	// slower.
 	TimeOps bool
@@ -68,6 +77,7 @@ type layout struct {
 	ranges []model.Range
 	names  []string // unit of each chunk
 	o      unit.Options
+	qos    machine.QoS
 }
 
 func (m *Model) layout(o Options) (layout, error) {
@@ -108,6 +118,12 @@ func (m *Model) layout(o Options) (layout, error) {
 		return l, fmt.Errorf("--block %d: it must be at least 1", l.o.Block)
 	}
 	l.o.Block = min(l.o.Block, l.o.Context)
+	if o.Merge < 0 {
+		return l, fmt.Errorf("--merge %d: it must be 0 or more", o.Merge)
+	}
+	if l.qos, err = machine.ParseQoS(o.QoS); err != nil {
+		return l, fmt.Errorf("--qos: %w", err)
+	}
 	if o.KV != "" {
 		if l.o.KV, err = unit.ParseKV(o.KV); err != nil {
 			return l, fmt.Errorf("--kv: %w", err)
@@ -160,7 +176,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := m.checkMemory(l); err != nil {
 		return nil, err
 	}
-	units, workers, err := openUnits(l.names, o.Threads)
+	units, workers, err := openUnits(l.names, o.Threads, l.qos)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +184,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 		runtime.GOMAXPROCS(workers + 1)
 	}
 	e, err := engine.New(ctx, m.model, engine.Config{
-		Ranges: l.ranges, Units: units, Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, KV: l.o.KV,
+		Ranges: l.ranges, Units: units, Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, Merge: o.Merge, KV: l.o.KV,
 		FileLayout: o.FileLayout, Release: m.file.Release, TimeOps: o.TimeOps, Progress: o.Progress, Observe: o.Observe,
 	})
 	if err != nil {

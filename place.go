@@ -55,7 +55,7 @@ func place(spec string, n int) ([]string, error) {
 
 // openUnits opens each named unit once and returns the unit of each chunk.
 // What it opened is closed again if one cannot be had.
-func openUnits(names []string, threads int) ([]unit.Unit, int, error) {
+func openUnits(names []string, threads int, qos machine.QoS) ([]unit.Unit, int, error) {
 	m, err := machine.Detect()
 	if err != nil {
 		return nil, 0, fmt.Errorf("finding the cores of this machine: %w", err)
@@ -65,7 +65,7 @@ func openUnits(names []string, threads int) ([]unit.Unit, int, error) {
 	workers := 0
 	for _, name := range names {
 		if open[name] == nil {
-			u, err := openUnit(name, m, threads)
+			u, err := openUnit(name, m, threads, qos)
 			if err != nil {
 				for _, u := range open {
 					err = errors.Join(err, u.Close())
@@ -90,14 +90,19 @@ func unitCores(name string, m *machine.Machine) ([]int, error) {
 	return cpu.Cores(name, m)
 }
 
-func openUnit(name string, m *machine.Machine, threads int) (*cpu.Unit, error) {
+// openUnit opens a unit. Work of a low scheduling class on all cores keeps to
+// the efficiency cores, where the system tells them.
+func openUnit(name string, m *machine.Machine, threads int, qos machine.QoS) (*cpu.Unit, error) {
 	cores, err := unitCores(name, m)
 	if err != nil {
 		return nil, err
+	}
+	if small := m.OfKind(machine.Efficiency); name == defaultUnit && qos.Efficient() && len(small) > 0 {
+		cores = small
 	}
 	n := len(cores)
 	if threads > 0 {
 		n = min(n, threads)
 	}
-	return cpu.New(cpu.Config{Name: name, CPUs: cores, Threads: n, ISA: kernel.Best()})
+	return cpu.New(cpu.Config{Name: name, CPUs: cores, Threads: n, QoS: qos, ISA: kernel.Best()})
 }

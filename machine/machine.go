@@ -1,7 +1,7 @@
 // Package machine tells what this process may use of the machine it runs on:
 // which logical CPUs and how much of their time, their kinds, SMT siblings and
 // caches, the instruction sets, and memory bounded by the limits of the
-// control group. It also pins threads.
+// control group. It also pins threads and sets their scheduling class.
 //
 // What the system does not tell, or tells in a form that cannot be read, is
 // absent (the zero value of its field) and named in Machine.Notes; detection

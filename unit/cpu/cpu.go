@@ -30,6 +30,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/program"
 	"github.com/tandemrun/tandem/unit"
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
@@ -43,6 +44,8 @@ type Config struct {
 	CPUs []int
 	// Threads is the number of workers; 0 means one a core.
 	Threads int
+	// QoS is the scheduling class of the workers.
+	QoS machine.QoS
 	// ISA is the instruction set of the kernels.
 	ISA kernel.ISA
 }
@@ -68,7 +71,11 @@ func New(cfg Config) (*Unit, error) {
 		return nil, fmt.Errorf("unit %s: %w", cfg.Name, err)
 	}
 	cfg.CPUs = slices.Clone(cfg.CPUs)
-	return &Unit{cfg, set, newPool(cfg.Threads, cfg.CPUs)}, nil
+	u := &Unit{cfg, set, newPool(cfg.Threads, cfg.CPUs, cfg.QoS)}
+	if err := u.pool.qosErr; err != nil {
+		return nil, errors.Join(fmt.Errorf("unit %s: %w", cfg.Name, err), u.Close())
+	}
+	return u, nil
 }
 
 // Name is the unit's name, such as "cpu:0".

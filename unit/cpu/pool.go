@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 type pool struct {
 	n    int
 	cpus []int
+	qos  machine.QoS
 
 	work    func(w int)
 	round   atomic.Uint32 // of runs
@@ -36,6 +38,7 @@ type pool struct {
 	closed   atomic.Bool
 	stopped  sync.WaitGroup
 	pinErr   error // why workers could not be pinned
+	qosErr   error // why workers could not be given their scheduling class
 }
 
 // lookout is how long a worker looks out for the next run before it parks.
@@ -43,26 +46,27 @@ const lookout = 50 * time.Microsecond
 
 // newPool starts the workers; worker i is pinned to cpus[i mod len(cpus)], or
 // not at all without cpus.
-func newPool(n int, cpus []int) *pool {
-	p := &pool{n: n, cpus: cpus}
+func newPool(n int, cpus []int, qos machine.QoS) *pool {
+	p := &pool{n: n, cpus: cpus, qos: qos}
 	p.wake = sync.NewCond(&p.mu)
-	ready := make(chan error, n)
+	type settled struct{ pin, qos error }
+	ready := make(chan settled, n)
+	settle := func(w int) { ready <- settled{p.pin(w), machine.SetQoS(qos)} }
 	// The first worker's thread is not known yet: try its core on another.
 	go func() {
 		runtime.LockOSThread() // never unlocked: a pinned thread ends with its goroutine
-		ready <- p.pin(0)
+		settle(0)
 	}()
 	for w := 1; w < n; w++ {
 		p.stopped.Go(func() {
 			runtime.LockOSThread()
-			ready <- p.pin(w)
+			settle(w)
 			p.serve(w)
 		})
 	}
 	for range n {
-		if err := <-ready; err != nil {
-			p.pinErr = err
-		}
+		s := <-ready
+		p.pinErr, p.qosErr = cmp.Or(p.pinErr, s.pin), cmp.Or(p.qosErr, s.qos)
 	}
 	return p
 }
@@ -75,10 +79,11 @@ func (p *pool) pin(w int) error {
 }
 
 // bind makes the calling goroutine the first worker's for good: it is locked
-// to its thread, and the thread to the first core.
+// to its thread, and the thread to the first core and the scheduling class.
 func (p *pool) bind() {
 	runtime.LockOSThread()
-	_ = p.pin(0) // newPool has tried it and kept the error
+	_ = p.pin(0) // newPool has tried both and kept the errors
+	_ = machine.SetQoS(p.qos)
 }
 
 // run calls f once as each worker, the first in the calling goroutine, and
