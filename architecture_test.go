@@ -39,6 +39,7 @@ var floors = map[string]struct {
 	"unit/cpu/kernel":  {4, nil},
 	"unit/sim":         {4, nil},
 	"engine":           {5, nil},
+	"unit/sim/play":    {6, nil},
 	"probe":            {6, nil},
 	"trace":            {6, nil},
 	"speed":            {6, nil},
