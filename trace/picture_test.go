@@ -32,7 +32,7 @@ func twoStreams(t *testing.T, runs, tokens int) []*trace.Timeline {
 	}
 	defer m.Close()
 	var r tandem.Trace
-	e, err := m.Open(ctx, tandem.Options{Streams: 2, Block: 16, Place: "c1=cpu:0,c2=cpu:0,c3=cpu:1,c4=cpu:1", Observe: r.Observe})
+	e, err := m.Open(ctx, tandem.Options{Streams: 2, Merge: 1, Block: 16, Place: "c1=cpu:0,c2=cpu:0,c3=cpu:1,c4=cpu:1", Observe: r.Observe})
 	if err != nil {
 		t.Fatal(err)
 	}

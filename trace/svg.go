@@ -30,7 +30,7 @@ const (
 	laneGap     = 8
 	axisHeight  = 26
 	rowGap      = 12
-	rowTasks    = 48 // tasks of a unit that fit into a row and can be told apart
+	rowTasks    = 28 // tasks of a unit that fit into a row and can be told apart
 	rowsMost    = 12
 	fine        = 0.5 // what is narrower is not drawn by itself
 )

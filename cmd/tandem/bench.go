@@ -74,11 +74,18 @@ func (b *benchCmd) measure(ctx context.Context, c *console) (err error) {
 	p := c.progress()
 	defer p.clear()
 	o.Progress = p.update
+	begun := false
 	err = m.Benchmark(ctx, tandem.Benchmark{
 		Prompts: b.Prompt, Generate: b.Gen, Depths: b.Depth, Streams: b.Streams, Repetitions: b.Repetitions,
 		Options: o, Ready: p.clear,
-	}, print)
-	return errors.Join(err, end())
+	}, func(r tandem.BenchmarkResult) error {
+		begun = true
+		return print(r)
+	})
+	if err != nil && !begun {
+		return err
+	}
+	return errors.Join(err, end()) // what was printed is whole
 }
 
 // printer returns what prints a result and what ends the output.
