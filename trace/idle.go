@@ -164,12 +164,17 @@ func (t *Timeline) back(s streams, unit int, start, at time.Duration, p *Part) t
 		last := p.After
 		if last < 0 {
 			if last = t.before(s, p); last < 0 {
+				add(start, Calling, -1) // what came before was not recorded
 				break
 			}
 			add(t.Tasks[last].End, Calling, -1)
 		}
 		p = t.Tasks[last].part(stream)
-		add(p.Ready, Waiting, last)
+		if p.After >= 0 {
+			add(p.Ready, Waiting, last)
+		} else {
+			add(p.Submitted, Waiting, last)
+		}
 	}
 	return start
 }
