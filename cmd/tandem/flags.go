@@ -33,10 +33,19 @@ type layoutFlags struct {
 	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32 or f16. Default: f32."`
 	// The seeds' name of the switch has the values 0 and 1.
 	Specialize string `enum:"on,off,1,0" default:"on" env:"LLM_FAST_PREDICTION" placeholder:"on|off" help:"Lay weights out for the unit at load (on), or use them as the file has them (off): a faster load, slower steps, equal results. Default: on."`
+	QoS        string `name:"qos" env:"LLM_DECODE_QOS" placeholder:"CLASS" help:"Scheduling class of the threads: background, utility or user-initiated. Default: as the command was started."`
+
+	observe func(tandem.Record) // see tandem.Options
 }
 
 func (f layoutFlags) options() (tandem.Options, error) {
-	o := tandem.Options{Split: f.Split, Place: f.Place, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0"}
+	o := tandem.Options{
+		Split: f.Split, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0", QoS: f.QoS, Observe: f.observe,
+	}
+	var err error
+	if o.Place, err = placement(f.Place); err != nil {
+		return o, err
+	}
 	for _, n := range []struct {
 		flag string
 		from *int

@@ -17,6 +17,7 @@ type runCmd struct {
 	Raw     bool   `help:"Continue the prompt as it is, without the chat template. Control tokens in it are read as such."`
 	System  string `placeholder:"TEXT" help:"System message."`
 	Profile bool   `help:"Print what decode steps take to stderr, at step 1 and each 10th (LLM_PROFILE_EVERY_STEP=1: each)."`
+	Trace   string `placeholder:"FILE" help:"Write what ran when on which unit: FILE.json is a Chrome trace for ui.perfetto.dev, FILE.svg a picture."`
 	JSON    bool   `name:"json" help:"Print one JSON object instead of the text."`
 	Prompt  string `arg:"" help:"The prompt, or - to read it from stdin."`
 }
@@ -28,6 +29,7 @@ func (runCmd) Help() string {
     tandem run "Hello"
     tandem run -m model.gguf -n 200 --temp 0.7 --seed 1 "Write a limerick."
     tandem run --split 3,5,7 --place c1=cpu:0,c3=cpu:1 --profile "Hello"
+    tandem run --place c1=cpu:0,c3=cpu:1 --trace out.svg "Hello"
     tandem run --json - < prompt.txt
 
 The last line break of a prompt from stdin is left out, except with --raw.`
@@ -40,6 +42,13 @@ func (r *runCmd) Run(c *console) (err error) {
 	}
 	if err := errors.Join(r.check(), r.samplingFlags.options().Check()); err != nil {
 		return err
+	}
+	var timeline tandem.Trace
+	if r.Trace != "" {
+		if err := tandem.CheckTraceFile(r.Trace); err != nil {
+			return fmt.Errorf("--trace: %w", err)
+		}
+		r.observe = timeline.Observe
 	}
 	text, err := c.text(r.Prompt)
 	if err != nil {
@@ -84,6 +93,9 @@ func (r *runCmd) Run(c *console) (err error) {
 		return failed == nil
 	}
 	result, err := s.stream.Generate(ctx, prompt, g)
+	if r.Trace != "" {
+		defer func() { err = errors.Join(err, c.writeTrace(r.Trace, &timeline, s.engine)) }()
+	}
 	if err = cause(ctx, err); err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
@@ -98,6 +110,21 @@ func (r *runCmd) Run(c *console) (err error) {
 		fmt.Fprintln(c.err, summary(result))
 	}
 	return err
+}
+
+// writeTrace writes what an engine did, and tells a person in a line.
+func (c *console) writeTrace(path string, t *tandem.Trace, e *tandem.Engine) error {
+	x, err := t.Timeline(e)
+	if err == nil {
+		err = tandem.WriteTimeline(path, x)
+	}
+	if err != nil {
+		return fmt.Errorf("--trace: %w", err)
+	}
+	if isTerminal(c.err) {
+		fmt.Fprintf(c.err, "%s: %s\n", path, x.Line())
+	}
+	return nil
 }
 
 func (r *runCmd) tokens(m *tandem.Model, text string) ([]int32, error) {
