@@ -147,13 +147,18 @@ func (p *pool) barrier() {
 }
 
 // spin waits for a condition that another worker brings about. If that takes
-// long, the worker was put off its core by something else: the time slice it
-// needs is not burnt then.
+// long, the worker was put off its core by something else. Yielding wakes and
+// parks this locked thread in the kernel each time, so that is not done without
+// end: on a crowded machine it cost more time than the work.
 func spin(done func() bool) {
-	const spins = 20000
+	const spins, yields = 20000, 40
 	for i := 0; !done(); i++ {
-		if i > spins {
+		switch {
+		case i < spins:
+		case i < spins+yields:
 			runtime.Gosched()
+		default:
+			time.Sleep(50 * time.Microsecond)
 		}
 	}
 }
