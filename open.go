@@ -119,7 +119,7 @@ func (m *Model) layout(o Options) (layout, error) {
 	}
 	l.o.Block = min(l.o.Block, l.o.Context)
 	if o.Merge < 0 {
-		return l, fmt.Errorf("--merge %d: it must be 0 or more", o.Merge)
+		return l, fmt.Errorf("--merge %d: it must be at least 1, or 0 for as many as wait", o.Merge)
 	}
 	if l.qos, err = machine.ParseQoS(o.QoS); err != nil {
 		return l, fmt.Errorf("--qos: %w", err)
@@ -158,8 +158,9 @@ func (m *Model) plan(l layout) ([]unit.Bytes, error) {
 
 // An Engine is a model laid out over units.
 type Engine struct {
-	m *Model
-	e *engine.Engine
+	m     *Model
+	e     *engine.Engine
+	notes []string
 }
 
 // Open lays the model out over units and prepares its weights. The engine is
@@ -190,7 +191,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name(), err)
 	}
-	return &Engine{m, e}, nil
+	return &Engine{m, e, pinNotes(units)}, nil
 }
 
 func (m *Model) checkMemory(l layout) error {
@@ -224,6 +225,10 @@ func (e *Engine) Units() []string { return e.e.Units() }
 // OpTimes is what each kind of operation took since the last call, for an
 // engine opened with TimeOps, while no stream is at work.
 func (e *Engine) OpTimes() []OpTime { return e.e.OpTimes() }
+
+// Notes are what a person should know about the units as they were opened, one
+// sentence each, such as workers that could not be pinned to their cores.
+func (e *Engine) Notes() []string { return e.notes }
 
 // Context is how many positions a stream can have.
 func (e *Engine) Context() int { return e.e.Context() }

@@ -3,6 +3,7 @@ package tandem
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -105,4 +106,21 @@ func openUnit(name string, m *machine.Machine, threads int, qos machine.QoS) (*c
 		n = min(n, threads)
 	}
 	return cpu.New(cpu.Config{Name: name, CPUs: cores, Threads: n, QoS: qos, ISA: kernel.Best()})
+}
+
+// pinNotes says which units could not pin their workers, and why.
+func pinNotes(units []unit.Unit) []string {
+	var notes []string
+	for _, u := range units {
+		c, ok := u.(*cpu.Unit)
+		if !ok {
+			continue
+		}
+		pinned, err := c.Pinned()
+		note := fmt.Sprintf("the workers of unit %s are not pinned to their cores: %v", u.Name(), err)
+		if !pinned && !slices.Contains(notes, note) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
 }

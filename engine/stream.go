@@ -246,6 +246,3 @@ func (s *Stream) Reuse(prompt []int32) int {
 	s.Return(n)
 	return len(s.tokens)
 }
-
-// Snapshot returns a copy of the tokens evaluated so far.
-func (s *Stream) Snapshot() []int32 { return slices.Clone(s.tokens) }

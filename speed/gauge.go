@@ -16,7 +16,7 @@ import (
 // where the system allows it. Between measurements the workers park.
 type Gauge struct {
 	set     *kernel.Set
-	memory  memory
+	memory  machine.Pages
 	start   []chan func(w int)
 	done    sync.WaitGroup
 	stopped sync.WaitGroup
@@ -63,7 +63,7 @@ func NewGauge(c GaugeConfig) (*Gauge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("measuring ceilings: %w", err)
 	}
-	m, err := allocate(c.Bytes)
+	m, err := machine.NewPages(c.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("measuring the memory's speed over %d MiB: %w", c.Bytes>>20, err)
 	}
@@ -106,7 +106,7 @@ func (g *Gauge) Read() float64 {
 	var rates []float64
 	for range passes {
 		t := g.together(func(w int) { g.set.ReadCeiling(g.part(w)) })
-		rates = append(rates, float64(len(g.memory.data))/t.Seconds())
+		rates = append(rates, float64(len(g.memory.Data))/t.Seconds())
 	}
 	return Median(rates)
 }
@@ -126,7 +126,7 @@ func (g *Gauge) Multiply() float64 {
 
 // part is the memory of a worker.
 func (g *Gauge) part(w int) []byte {
-	n, all := len(g.start), g.memory.data
+	n, all := len(g.start), g.memory.Data
 	return all[len(all)/n*w : len(all)/n*(w+1)]
 }
 
@@ -166,8 +166,8 @@ func (g *Gauge) Close() error {
 		close(start)
 	}
 	g.stopped.Wait()
-	err := g.memory.free()
-	g.start, g.memory = nil, memory{}
+	err := g.memory.Free()
+	g.start, g.memory = nil, machine.Pages{}
 	if err != nil {
 		return errors.Join(errors.New("freeing the memory of the ceilings' measurement"), err)
 	}

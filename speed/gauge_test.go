@@ -55,7 +55,7 @@ func TestGaugeTogether(t *testing.T) {
 		t.Errorf("%d calls in %v", calls.Load(), took)
 	}
 	count := map[byte]int{}
-	for _, b := range g.memory.data[:3000] {
+	for _, b := range g.memory.Data[:3000] {
 		count[b]++
 	}
 	if len(count) != 3 || count[10] != 1000 || count[11] != 1000 || count[12] != 1000 {

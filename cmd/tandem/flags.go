@@ -30,6 +30,7 @@ type layoutFlags struct {
 	Threads *int   `short:"t" placeholder:"N" help:"Most threads of a unit. Default: one a core."`
 	Ctx     *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
 	Block   *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
+	Merge   *int   `placeholder:"N" help:"Most streams whose rows run in one task; 1 keeps streams apart. Default: as many as wait."`
 	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32 or f16. Default: f32."`
 	// The seeds' name of the switch has the values 0 and 1.
 	Specialize string `enum:"on,off,1,0" default:"on" env:"LLM_FAST_PREDICTION" placeholder:"on|off" help:"Lay weights out for the unit at load (on), or use them as the file has them (off): a faster load, slower steps, equal results. Default: on."`
@@ -55,6 +56,7 @@ func (f layoutFlags) options() (tandem.Options, error) {
 		{"threads", f.Threads, &o.Threads},
 		{"ctx", f.Ctx, &o.Context},
 		{"block", f.Block, &o.Block},
+		{"merge", f.Merge, &o.Merge},
 	} {
 		if n.from == nil {
 			continue

@@ -43,6 +43,9 @@ func (c *console) prepare(ctx context.Context, f modelFlags, l layoutFlags, text
 		return nil, errors.Join(cause(ctx, err), m.Close())
 	}
 	s.load += time.Since(begin)
+	for _, note := range s.engine.Notes() {
+		fmt.Fprintf(c.err, "tandem: note: %s\n", note)
+	}
 	if s.stream, err = s.engine.NewStream(ctx); err != nil {
 		return nil, errors.Join(cause(ctx, err), s.engine.Close(), m.Close())
 	}

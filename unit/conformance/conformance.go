@@ -53,6 +53,7 @@ func Checks() []Check {
 		Check{"equal/blocks", blocks},
 		Check{"equal/merged", merged},
 		Check{"equal/chunks", chunks},
+		Check{"equal/layouts", layouts},
 		Check{"cache/copy", cacheCopy},
 		Check{"errors/bad-task", badTask},
 		Check{"errors/cancelled", cancelled},
@@ -174,6 +175,27 @@ func chunks(ctx context.Context, u unit.Unit) error {
 			if err := equal(got, want); err != nil {
 				return fmt.Errorf("cut before layer %d: %w", cut, err)
 			}
+		}
+	}
+	return nil
+}
+
+// layouts compares the unit's own layout of the weights with the file's.
+func layouts(ctx context.Context, u unit.Unit) error {
+	for _, t := range Types() {
+		s := shape{typ: t}
+		p := []*program.Program{s.program(0, layers)}
+		want, err := runAll(ctx, u, p, options(s), 16)
+		if err != nil {
+			return err
+		}
+		s.fileLayout = true
+		got, err := runAll(ctx, u, p, options(s), 16)
+		if err != nil {
+			return err
+		}
+		if err := equal(got, want); err != nil {
+			return fmt.Errorf("%s in the file's layout: %w", t, err)
 		}
 	}
 	return nil

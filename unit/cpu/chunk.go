@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/program"
 	"github.com/tandemrun/tandem/unit"
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
@@ -16,8 +17,8 @@ type Chunk struct {
 	p        *program.Program
 	o        unit.Options
 	matrices map[string]*kernel.Matrix
-	panels   memory   // of all matrices
-	caches   []*cache // as the program's caches; some may belong to another chunk
+	panels   machine.Pages // of all matrices
+	caches   []*cache      // as the program's caches; some may belong to another chunk
 	steps    []step
 	ropes    []*ropeTable
 	inputs   []*input
@@ -170,7 +171,7 @@ func (c *Chunk) Bytes() unit.Bytes {
 
 // Close frees the chunk's memory.
 func (c *Chunk) Close() error {
-	err := c.panels.free()
+	err := c.panels.Free()
 	*c = Chunk{unit: c.unit, p: c.p, o: c.o}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
 )
 
@@ -25,10 +26,10 @@ func (c *Chunk) loadWeights(ctx context.Context) error {
 		}
 	}
 	var err error
-	if c.panels, err = allocate(size); err != nil {
+	if c.panels, err = machine.NewPages(size); err != nil {
 		return fmt.Errorf("unit %s: %d bytes for the weights of layers %d..%d: %w", c.unit.Name(), size, c.p.First, c.p.Last-1, err)
 	}
-	free := c.panels.data
+	free := c.panels.Data
 	for _, w := range weights {
 		n := kernel.PanelBytes(w.Type, w.Rows, w.Cols)
 		l, memory := layout, []byte(nil)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/quant"
 )
 
@@ -196,4 +197,13 @@ func BenchmarkVector(b *testing.B) {
 			})
 		}
 	}
+}
+
+// hugePages returns memory that is fast to stream. It is never given back.
+func hugePages(n int) []byte {
+	p, err := machine.NewPages(int64(n))
+	if err != nil {
+		return nil
+	}
+	return p.Data
 }
