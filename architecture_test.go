@@ -23,6 +23,8 @@ var floors = map[string]struct {
 	"chat":             {1, nil},
 	"machine":          {1, nil},
 	"sampler":          {1, nil},
+	"agreement":        {1, nil},
+	"prompts":          {1, nil},
 	"program":          {2, nil},
 	"model":            {3, nil},
 	"model/tiny":       {3, nil},
