@@ -35,7 +35,8 @@ type Options struct {
 	// weights once; 0 is as many as wait for a chunk at once, and 1 keeps streams
 	// apart, so that they overlap on different units.
 	Merge int
-	// KV is the type of cached keys and values: f32 (also the default) or f16.
+	// KV is the type of cached keys and values: f32 (also the default), f16 or
+	// q8_0, which needs heads of a multiple of 32 values.
 	KV string
 	// FileLayout uses the weights as the file lays them out (--specialize=off)
 	// instead of laying them out anew for the unit's instructions: a faster load
@@ -128,6 +129,11 @@ func (m *Model) layout(o Options) (layout, error) {
 		if l.o.KV, err = unit.ParseKV(o.KV); err != nil {
 			return l, fmt.Errorf("--kv: %w", err)
 		}
+		for i, x := range m.model.Layers {
+			if err := l.o.KV.CheckHeads(i, x.KeyDim, x.ValueDim); err != nil {
+				return l, fmt.Errorf("--kv %s: %s: %w", o.KV, m.Name(), err)
+			}
+		}
 	}
 	return l, nil
 }
@@ -208,7 +214,7 @@ func (m *Model) checkMemory(l layout) error {
 		return nil // nothing is known of the memory
 	}
 	if need := weights + kv + buffers; need > host.Memory.Available {
-		return fmt.Errorf("%s: needs %s (weights %s, KV cache %s for %d streams of %d positions, buffers %s), but %s of memory are available; use a smaller --ctx or --kv f16",
+		return fmt.Errorf("%s: needs %s (weights %s, KV cache %s for %d streams of %d positions, buffers %s), but %s of memory are available; use a smaller --ctx or --kv f16 or q8_0",
 			m.Name(), mib(need), mib(weights), mib(kv), l.o.Slots, l.o.Context, mib(buffers), mib(host.Memory.Available))
 	}
 	return nil

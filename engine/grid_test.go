@@ -59,7 +59,7 @@ func prompts(t testing.TB) [][]int32 {
 func TestGrid(t *testing.T) {
 	const steps = 4
 	ps := prompts(t)
-	for _, kv := range []unit.KV{unit.F32, unit.F16} {
+	for _, kv := range unit.KVs() {
 		m := load(t, "q8_0")
 		var want [][]uint64
 		for _, p := range ps {
@@ -77,7 +77,7 @@ func TestGrid(t *testing.T) {
 						if slots == 4 {
 							l.units = min(2, chunks) // chunks take turns on two units
 						}
-						if kv == unit.F16 && (block == 64 || chunks == 2 || chunks == 10) {
+						if kv != unit.F32 && (block == 64 || chunks == 2 || chunks == 10) {
 							continue
 						}
 						if testing.Short() && (chunks != 4 || block == 1 || block == 512) {

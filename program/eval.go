@@ -3,6 +3,8 @@ package program
 import (
 	"fmt"
 	"math"
+
+	"github.com/tandemrun/tandem/quant"
 )
 
 // A Block is what a program runs on: the tokens at positions
@@ -35,6 +37,10 @@ func (m Matrix) Rows() int {
 // weights it has met. Its zero value is ready to use. It is not safe for
 // concurrent use.
 type Evaluator struct {
+	// KV is the type that cache rows are rounded to when they are written; the
+	// zero value F32 keeps them. Heads are whole blocks of it.
+	KV quant.Type
+
 	keys, values map[int][][]float32 // layer → position → row
 	weights      map[string][]float32
 	handoff      map[string]Matrix
@@ -190,10 +196,21 @@ func (f *frame) do(op Op) error {
 			}
 		}
 	case Store:
-		layer := f.p.Caches[op.Cache].Layer
+		c, block := f.p.Caches[op.Cache], f.e.KV.BlockSize()
+		if block == 0 || c.KeyDim%block != 0 || c.ValueDim%block != 0 {
+			return fmt.Errorf("the cache of layer %d, with heads of %d keys and %d values, cannot have the type %v", c.Layer, c.KeyDim, c.ValueDim, f.e.KV)
+		}
 		for r := range f.b.Tokens {
-			f.e.keys[layer] = put(f.e.keys[layer], f.b.Pos+r, f.row(op.K, r))
-			f.e.values[layer] = put(f.e.values[layer], f.b.Pos+r, f.row(op.V, r))
+			k, err := f.e.round(f.row(op.K, r))
+			if err != nil {
+				return err
+			}
+			v, err := f.e.round(f.row(op.V, r))
+			if err != nil {
+				return err
+			}
+			f.e.keys[c.Layer] = append(f.e.keys[c.Layer][:f.b.Pos+r], k)
+			f.e.values[c.Layer] = append(f.e.values[c.Layer][:f.b.Pos+r], v)
 		}
 	case Attention:
 		c := f.p.Caches[op.Cache]
@@ -248,9 +265,17 @@ func (f *frame) do(op Op) error {
 	return nil
 }
 
-// put sets row pos of a cache that grows by one row at a time.
-func put(rows [][]float32, pos int, row []float32) [][]float32 {
-	return append(rows[:pos], append([]float32(nil), row...))
+// round returns a row as a cache gives it back.
+func (e *Evaluator) round(row []float32) ([]float32, error) {
+	n, err := e.KV.RowBytes(len(row))
+	if err != nil {
+		return nil, err
+	}
+	data, out := make([]byte, n), make([]float32, len(row))
+	if err := e.KV.Quantize(data, row); err != nil {
+		return nil, err
+	}
+	return out, e.KV.Dequantize(out, data)
 }
 
 func dot(a, b []float32) float64 {

@@ -33,43 +33,6 @@ import (
 	"github.com/tandemrun/tandem/program"
 )
 
-// KV is the type of the values in a KV cache. Rows are rounded to it when they
-// are written and read only as they were written.
-type KV uint8
-
-const (
-	// F32 keeps rows as they are computed.
-	F32 KV = iota
-	// F16 rounds them to IEEE half precision, to nearest even.
-	F16
-)
-
-// Size is the number of bytes of n values.
-func (k KV) Size(n int) int64 {
-	if k == F16 {
-		return int64(n) * 2
-	}
-	return int64(n) * 4
-}
-
-func (k KV) String() string {
-	if k == F16 {
-		return "f16"
-	}
-	return "f32"
-}
-
-// ParseKV reads a KV type's name.
-func ParseKV(s string) (KV, error) {
-	switch s {
-	case "f32":
-		return F32, nil
-	case "f16":
-		return F16, nil
-	}
-	return 0, fmt.Errorf("KV type %q: it must be f32 or f16", s)
-}
-
 // A Unit is a compute unit with one in-order queue.
 type Unit interface {
 	// Name is what people call the unit, such as "cpu:0".
@@ -95,7 +58,7 @@ type Options struct {
 	Slots   int // streams whose cache it keeps at once
 	Context int // positions of a stream
 	Block   int // most rows of one stream in a task
-	KV      KV
+	KV      KV  // see [KV.Check]: a unit refuses what it does not have
 	// Share gives, for layers whose cache the program reads but does not own,
 	// the chunk on this same unit that does. The cache of a layer that is not
 	// in Share is a copy, filled by WriteKV.

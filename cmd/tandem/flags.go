@@ -31,7 +31,7 @@ type layoutFlags struct {
 	Ctx     *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
 	Block   *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
 	Merge   *int   `placeholder:"N" help:"Most streams whose rows run in one task; 1 keeps streams apart. Default: as many as wait."`
-	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32 or f16. Default: f32."`
+	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32, f16 or q8_0. Default: f32."`
 	// The seeds' name of the switch has the values 0 and 1.
 	Specialize string `enum:"on,off,1,0" default:"on" env:"LLM_FAST_PREDICTION" placeholder:"on|off" help:"Lay weights out for the unit at load (on), or use them as the file has them (off): a faster load, slower steps, equal results. Default: on."`
 	QoS        string `name:"qos" env:"LLM_DECODE_QOS" placeholder:"CLASS" help:"Scheduling class of the threads: background, utility or user-initiated. Default: as the command was started."`

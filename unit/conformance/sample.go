@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -22,13 +23,13 @@ type shape struct {
 	oneHead     bool // one query head a KV head
 	bare        bool // no norms on heads, no biases, no softcap
 	fileLayout  bool
+	dim         int // values of a head; 0 is 64
 }
 
 const (
 	layers = 3
 	hidden = 256
 	ffn    = 512
-	dim    = 64
 )
 
 // source makes the same weights for the same shape and name.
@@ -118,6 +119,7 @@ func (s shape) layer(p *program.Program, i int, h program.View, buffer func(stri
 	do := func(ops ...program.Op) { p.Ops = append(p.Ops, ops...) }
 	w := source{s, i}
 	const kvHeads = 2
+	dim := cmp.Or(s.dim, 64)
 	heads := 4
 	if s.oneHead {
 		heads = kvHeads
@@ -142,7 +144,7 @@ func (s shape) layer(p *program.Program, i int, h program.View, buffer func(stri
 	}
 	rope := program.Rope{HeadDim: dim, Magnitude: 1, Interleaved: s.interleaved}
 	for j := range dim/2 - 4*i {
-		rope.Freqs = append(rope.Freqs, math.Pow(1e4, -2*float64(j)/dim))
+		rope.Freqs = append(rope.Freqs, math.Pow(1e4, -2*float64(j)/float64(dim)))
 	}
 	bias := func(name string, n int) []float32 {
 		if s.bare {
@@ -183,7 +185,7 @@ func (s shape) layer(p *program.Program, i int, h program.View, buffer func(stri
 	do(
 		rope,
 		program.Attention{Q: q, Out: attn, Cache: cache, Heads: heads, Scale: 0.125},
-		program.MatMul{W: w.matrix("o", hidden, heads*dim, 1/math.Sqrt(dim*4)), In: attn, Out: x},
+		program.MatMul{W: w.matrix("o", hidden, heads*dim, 1/math.Sqrt(float64(dim*4))), In: attn, Out: x},
 		program.Add{A: h, B: x, Out: h},
 		program.RMSNorm{In: h, Out: x, Group: hidden, Weight: w.vector("ffn_norm", hidden), Eps: 1e-6},
 		program.MatMul{W: w.matrix("gate", ffn, hidden, small), In: x, Out: gate},

@@ -20,10 +20,11 @@ type cache struct {
 	kw, vw int
 }
 
-// slab is the rows of one slot, in one of the two element types.
+// slab is the rows of one slot, in one of the types.
 type slab struct {
 	f32 []float32
 	f16 []uint16
+	q8  []byte // blocks of 32 values
 }
 
 func newCache(c program.Cache, o unit.Options) *cache {
@@ -36,8 +37,11 @@ func newCache(c program.Cache, o unit.Options) *cache {
 }
 
 func newSlab(kv unit.KV, n int) slab {
-	if kv == unit.F16 {
+	switch kv {
+	case unit.F16:
 		return slab{f16: make([]uint16, n)}
+	case unit.Q8_0:
+		return slab{q8: make([]byte, kv.Size(n))}
 	}
 	return slab{f32: make([]float32, n)}
 }
@@ -54,11 +58,20 @@ func (c *cache) store(s *kernel.Set, slot, pos int, k, v []float32) {
 }
 
 func (x slab) put(s *kernel.Set, at int, row []float32) {
-	if x.f16 != nil {
+	switch {
+	case x.f16 != nil:
 		s.F16Rows(x.f16[at:at+len(row)], row)
-		return
+	case x.q8 != nil:
+		s.Q8Row(x.blocks(at, len(row)), row)
+	default:
+		copy(x.f32[at:], row)
 	}
-	copy(x.f32[at:], row)
+}
+
+// blocks are the bytes of n values from value i on.
+func (x slab) blocks(i, n int) []byte {
+	lo, size := unit.Q8_0.Size(i), unit.Q8_0.Size(n)
+	return x.q8[lo : lo+size : lo+size]
 }
 
 // runs calls f for each run of neighbouring rows that together hold positions
@@ -72,88 +85,15 @@ func (c *cache) runs(first, last int, f func(row, n, i int)) {
 	}
 }
 
-// A tile is queries whose attention is computed over the same cache rows at
-// once: n query heads that share a KV head, or one head at n positions.
-type tile struct {
-	slot, head       int // head is the KV head
-	pos, step        int // the first query's position; step is 0 for heads, 1 for positions
-	n                int
-	q, out           []float32 // the first query and its place; others follow at the strides
-	qstride, ostride int
-}
-
-// span is the positions [first, last] that query a of a tile sees.
-func (c *cache) span(t *tile, a int) (first, last int) {
-	last = t.pos + a*t.step
-	if c.Window > 0 {
-		first = max(0, last-c.Window+1)
-	}
-	return first, last
-}
-
-// attend computes out = softmax(scale · q·k) · v for each query of a tile over
-// the positions it sees, in ascending order. Positions that all queries see are
-// taken together; the bits are those of each query alone. scores is room for n
-// times as many values as the tile sees positions.
-func (c *cache) attend(s *kernel.Set, t *tile, scores []float32, scale float32) {
-	begin, _ := c.span(t, 0)
-	from, end := c.span(t, t.n-1)
-	stride := end - begin + 1
-	_, to := c.span(t, 0) // positions [from, to] are common
-	if from > to {
-		from, to = end+1, end // none are: each query on its own
-	}
-	each := func(f func(a, n, first, last int)) {
-		for a := range t.n {
-			first, last := c.span(t, a)
-			f(a, 1, first, min(last, from-1))
-		}
-		f(0, t.n, from, to)
-		for a := range t.n {
-			first, last := c.span(t, a)
-			f(a, 1, max(first, to+1), last)
-		}
-	}
-	ko, vo := t.head*c.KeyDim, t.head*c.ValueDim
-	k, v := c.k[t.slot], c.v[t.slot]
-	each(func(a, n, first, last int) {
-		c.runs(first, last, func(row, rows, i int) {
-			to := scores[a*stride+first-begin+i:]
-			if k.f16 != nil {
-				s.DotTileF16(to, stride, t.q[a*t.qstride:], t.qstride, n, c.KeyDim, k.f16[row*c.kw+ko:], c.kw, rows)
-			} else {
-				s.DotTile(to, stride, t.q[a*t.qstride:], t.qstride, n, c.KeyDim, k.f32[row*c.kw+ko:], c.kw, rows)
-			}
-		})
-	})
-	for a := range t.n {
-		first, last := c.span(t, a)
-		x := scores[a*stride+first-begin : a*stride+last-begin+1]
-		if scale != 1 {
-			s.Scale(x, x, scale)
-		}
-		s.Softmax(x)
-		clear(t.out[a*t.ostride:][:c.ValueDim])
-	}
-	each(func(a, n, first, last int) {
-		c.runs(first, last, func(row, rows, i int) {
-			w := scores[a*stride+first-begin+i:]
-			if v.f16 != nil {
-				s.AddTileF16(t.out[a*t.ostride:], t.ostride, n, c.ValueDim, w, stride, v.f16[row*c.vw+vo:], c.vw, rows)
-			} else {
-				s.AddTile(t.out[a*t.ostride:], t.ostride, n, c.ValueDim, w, stride, v.f32[row*c.vw+vo:], c.vw, rows)
-			}
-		})
-	})
-}
-
 // raw is the bytes of n values from value i on.
 func (x slab) raw(i, n int) []byte {
-	if n == 0 {
+	switch {
+	case n == 0:
 		return nil
-	}
-	if x.f16 != nil {
+	case x.f16 != nil:
 		return unsafe.Slice((*byte)(unsafe.Pointer(&x.f16[i])), 2*n)
+	case x.q8 != nil:
+		return x.blocks(i, n)
 	}
 	return unsafe.Slice((*byte)(unsafe.Pointer(&x.f32[i])), 4*n)
 }

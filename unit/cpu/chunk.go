@@ -22,8 +22,8 @@ type Chunk struct {
 	steps    []step
 	ropes    []*ropeTable
 	inputs   []*input
-	scores   [][]float32 // by worker: attention scores of a tile of queries
-	counters [][]counter // of the products, cleared before each task
+	rooms    []*attentionRoom // by worker
+	counters [][]counter      // of the products, cleared before each task
 	times    []unit.OpTime
 	vocab    int // tokens below are in every table
 	bytes    unit.Bytes

@@ -53,7 +53,7 @@ func (c *Chunk) compile() error {
 		steps = append(steps, c.sendLogits())
 	}
 	for range c.unit.cfg.Threads {
-		c.scores = append(c.scores, make([]float32, attentionTile*c.o.Context))
+		c.rooms = append(c.rooms, newAttentionRoom(c.o.Context))
 	}
 	place(steps)
 	c.steps = steps
@@ -188,7 +188,7 @@ func (c *Chunk) attention(op program.Attention) step {
 		t.slot, t.pos, t.head = at.slot, at.pos, head/group
 		t.q = r.bufs[op.Q.Buf][i*qw+op.Q.Col+head*x.KeyDim:]
 		t.out = r.bufs[op.Out.Buf][i*ow+op.Out.Col+head*x.ValueDim:]
-		x.attend(k, &t, c.scores[w], op.Scale)
+		x.attend(k, &t, c.rooms[w], op.Scale)
 	}
 	heads := func(r *run, w int) {
 		tiles := (group + attentionTile - 1) / attentionTile // of a group

@@ -114,6 +114,9 @@ func (u *Unit) Compile(ctx context.Context, p *program.Program, o unit.Options) 
 	if o.Slots < 1 || o.Context < 1 || o.Block < 1 {
 		return nil, fmt.Errorf("unit %s: a chunk of %d slots, %d positions and blocks of %d rows", u.Name(), o.Slots, o.Context, o.Block)
 	}
+	if err := o.KV.Check(p, unit.KVs()...); err != nil {
+		return nil, fmt.Errorf("unit %s: %w", u.Name(), err)
+	}
 	c := &Chunk{unit: u, p: p, o: o, matrices: map[string]*kernel.Matrix{}, vocab: 1<<31 - 1}
 	if err := c.loadWeights(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())

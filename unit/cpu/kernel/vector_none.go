@@ -42,3 +42,9 @@ func (s *Set) dotRowsF16(scores, q []float32, k []uint16, stride int) {
 func (s *Set) addRowsF16(dst, w []float32, v []uint16, stride int) {
 	addRowsF16Generic(dst, w, v, stride)
 }
+
+func (s *Set) q8Row(dst []byte, src []float32) { q8RowGeneric(dst, src) }
+
+func (s *Set) q8Values(dst []float32, src []byte, n, stride, rows int) {
+	q8ValuesGeneric(dst, src, n, stride, rows)
+}
