@@ -43,6 +43,7 @@ var floors = map[string]struct {
 	"engine":           {5, nil},
 	"unit/sim/play":    {6, nil},
 	"probe":            {6, nil},
+	"plan":             {6, nil},
 	"trace":            {6, nil},
 	"speed":            {6, nil},
 	"batch":            {7, nil},
