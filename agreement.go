@@ -51,11 +51,15 @@ type AgreementFigures struct {
 
 // A Divergence is where an answer parts from the one it is compared with.
 type Divergence struct {
-	Prompt   string `json:"prompt"`   // name of the prompt
-	Kind     string `json:"kind"`     // its kind
-	Position int    `json:"position"` // in the answer, counted from 0
+	Prompt   string `json:"prompt"` // name of the prompt
+	Kind     string `json:"kind"`   // its kind
+	InPrompt bool   `json:"in_prompt"`
+	Position int    `json:"position"` // in the answer, or in the prompt, counted from 0
 	Expected *Token `json:"expected"` // nil: the answer should have ended here
-	Got      *Token `json:"got"`      // nil: the answer ended here
+	Got      *Token `json:"got"`      // nil: the answer ended here, or a logit was not finite
+	// Lead is by how much the logit of Got leads before that of Expected where
+	// Got was chosen: little at a near tie.
+	Lead float64 `json:"lead"`
 }
 
 // A Token is a token with its text as the vocabulary has it.
@@ -72,18 +76,25 @@ func (d Divergence) String() string {
 		}
 		return fmt.Sprintf("%d %q", t.ID, t.Text)
 	}
-	return fmt.Sprintf("prompt %s, token %d: expected %s, got %s", d.Prompt, d.Position, show(d.Expected), show(d.Got))
+	of, lead := "its answer", ""
+	if d.InPrompt {
+		of = "the prompt itself"
+	}
+	if d.Lead > 0 {
+		lead = fmt.Sprintf(", which leads by %.3g", d.Lead)
+	}
+	return fmt.Sprintf("prompt %s, token %d of %s: expected %s, got %s%s", d.Prompt, d.Position, of, show(d.Expected), show(d.Got), lead)
 }
 
 // divergence describes tokens; those below 0 are none.
-func (m *Model) divergence(p testPrompt, position int, expected, got int32) *Divergence {
+func (m *Model) divergence(p testPrompt, position int, expected, got int32, lead float64) *Divergence {
 	token := func(id int32) *Token {
 		if id < 0 {
 			return nil
 		}
 		return &Token{id, m.Token(id)}
 	}
-	return &Divergence{p.Name, p.Kind, position, token(expected), token(got)}
+	return &Divergence{Prompt: p.Name, Kind: p.Kind, Position: position, Expected: token(expected), Got: token(got), Lead: lead}
 }
 
 // Agreement opens both layouts and compares them. Both are in memory at once.
@@ -137,7 +148,7 @@ func (m *Model) agreement(ctx context.Context, reference, tested *Engine, positi
 		_, err := agreement.Follow(ctx, &follower{s: a.s}, &follower{s: b.s}, p.Tokens, positions, m.ends, func(x agreement.Position) error {
 			tallies[p.Kind].Add(x)
 			if !x.Equal() && f.First == nil {
-				f.First = m.divergence(p, position, x.Reference, x.Tested)
+				f.First = m.divergence(p, position, x.Reference, x.Tested, x.Lead)
 			}
 			position++
 			return nil

@@ -47,6 +47,7 @@ var floors = map[string]struct {
 	"trace":            {6, nil},
 	"speed":            {6, nil},
 	"batch":            {7, nil},
+	"oracle":           {7, nil},
 	"":                 {8, nil},
 	"cmd/tandem":       {9, nil},
 }

@@ -39,6 +39,9 @@ type Position struct {
 	// Reference and Tested are the most likely tokens; of equal logits the lower
 	// id.
 	Reference, Tested int32
+	// Lead is by how much the tested row's own best token leads in it before the
+	// reference's: little at a near tie, 0 where they are equal or not finite.
+	Lead float64
 }
 
 // Equal reports whether both have the same most likely token.
@@ -53,6 +56,7 @@ func Compare(reference, tested []float32) Position {
 		return p
 	}
 	a0, b0 := float64(reference[p.Reference]), float64(tested[p.Tested])
+	p.Lead = b0 - float64(tested[p.Reference])
 	var ea, eb, apart float64 // Σ e^(a-a0), Σ e^(b-b0), Σ e^(a-a0) (a-b)
 	for i, x := range reference {
 		a, b := float64(x), float64(tested[i])

@@ -23,14 +23,14 @@ func TestCompare(t *testing.T) {
 		{"a constant apart", []float32{1, 3, 2}, []float32{5, 7, 6}, agreement.Position{Difference: 4, Reference: 1, Tested: 1}},
 		// p = (1/2, 1/2), q = (1/4, 3/4): ½ ln 2 + ½ ln ⅔ = ½ ln 4/3.
 		{"by hand", []float32{0, 0}, []float32{0, float32(math.Log(3))},
-			agreement.Position{KL: math.Log(4./3) / 2, Difference: math.Log(3), Reference: 0, Tested: 1}},
-		{"certain", []float32{0, 1000}, []float32{1000, 0}, agreement.Position{KL: 1000, Difference: 1000, Reference: 1, Tested: 0}},
+			agreement.Position{KL: math.Log(4./3) / 2, Difference: math.Log(3), Reference: 0, Tested: 1, Lead: math.Log(3)}},
+		{"certain", []float32{0, 1000}, []float32{1000, 0}, agreement.Position{KL: 1000, Difference: 1000, Reference: 1, Tested: 0, Lead: 1000}},
 		{"ties take the lower id", []float32{2, 2}, []float32{2, 2}, agreement.Position{}},
 		{"not a number", []float32{0, 1}, []float32{0, nan}, agreement.Position{KL: math.Inf(1), Difference: math.Inf(1), Reference: 1, Tested: -1}},
 		{"infinite", []float32{-inf, 1}, []float32{0, 1}, agreement.Position{KL: math.Inf(1), Difference: math.Inf(1), Reference: -1, Tested: 1}},
 	} {
 		got := agreement.Compare(c.a, c.b)
-		if !near(got.KL, c.want.KL) || !near(got.Difference, c.want.Difference) || got.Reference != c.want.Reference || got.Tested != c.want.Tested {
+		if !near(got.KL, c.want.KL) || !near(got.Difference, c.want.Difference) || got.Reference != c.want.Reference || got.Tested != c.want.Tested || !near(got.Lead, c.want.Lead) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

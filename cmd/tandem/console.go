@@ -138,3 +138,38 @@ func size(n int64) string {
 	}
 	return fmt.Sprintf("%d B", n)
 }
+
+// stepper shows on a terminal how many of something are done.
+type stepper struct {
+	w     io.Writer // nil: silent
+	what  string
+	shown time.Time
+}
+
+func (c *console) steps(what string) *stepper {
+	s := &stepper{what: what}
+	if isTerminal(c.err) {
+		s.w = c.err
+	}
+	return s
+}
+
+// update is called by one goroutine at a time.
+func (s *stepper) update(done, total int) { s.show(fmt.Sprintf("%d of %d %s", done, total, s.what)) }
+
+func (s *stepper) show(line string) {
+	now := time.Now()
+	if s.w == nil || now.Sub(s.shown) < progressEvery {
+		return
+	}
+	s.shown = now
+	fmt.Fprintf(s.w, "\r%s\x1b[K", line)
+}
+
+// clear takes the line away again.
+func (s *stepper) clear() {
+	if s.w != nil && !s.shown.IsZero() {
+		fmt.Fprint(s.w, "\r\x1b[K")
+	}
+	s.w = nil
+}

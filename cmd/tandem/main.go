@@ -12,11 +12,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/tandemrun/tandem"
 )
 
 type commands struct {
@@ -31,6 +31,7 @@ type commands struct {
 	Bench      benchCmd      `cmd:"" help:"Measure prefill and decode speed and the ceilings of this machine."`
 	Probe      probeCmd      `cmd:"" help:"Measure whether two chunks overlap on two units."`
 	Batch      batchCmd      `cmd:"" help:"Answer a file of prompts, several at once; go on where a run was ended."`
+	Oracle     oracleCmd     `cmd:"" help:"Record a model's answers, or compare them with recorded ones."`
 	Synth      synthCmd      `cmd:"" help:"Write a model with random weights in the shape of a real one."`
 
 	Version kong.VersionFlag `help:"Print the version and leave."`
@@ -74,7 +75,7 @@ func (c *console) run(args []string) int {
 		kong.Description("Runs a language model over all compute units of a machine, in chunks."),
 		kong.Writers(c.out, c.err),
 		kong.Exit(exit),
-		kong.Vars{"version": version()},
+		kong.Vars{"version": tandem.Version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.WithHyphenPrefixedParameters(true),
 	)
@@ -92,13 +93,19 @@ func (c *console) run(args []string) int {
 		help := "tandem --help"
 		var wrong *kong.ParseError
 		if errors.As(err, &wrong) && wrong.Context != nil && wrong.Context.Selected() != nil {
-			help = "tandem " + wrong.Context.Selected().Name + " --help"
+			help = wrong.Context.Selected().FullPath() + " --help"
 		}
 		return c.fail(fmt.Errorf("%w; see `%s`", err, help), 2)
 	}
+	var own *statusError
 	switch err := parsed.Run(c); {
 	case errors.Is(err, errInterrupted):
 		return 130
+	case errors.As(err, &own):
+		if own.err == nil {
+			return own.status
+		}
+		return c.fail(err, own.status)
 	case err != nil:
 		return c.fail(err, 1)
 	}
@@ -110,23 +117,4 @@ func (c *console) fail(err error, status int) int {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
 	fmt.Fprintln(c.err, "tandem: "+strings.Join(lines, "; "))
 	return status
-}
-
-// version describes the build as far as the Go tool has recorded it.
-func version() string {
-	v, revision, changed := "(devel)", "", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" {
-			v = info.Main.Version
-		}
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				revision = " " + s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				changed = " with changes"
-			}
-		}
-	}
-	return fmt.Sprintf("tandem %s%s%s %s %s/%s", v, revision, changed, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
