@@ -24,6 +24,7 @@ type Chunk struct {
 	inputs   []*input
 	rooms    []*attentionRoom // by worker
 	counters [][]counter      // of the products, cleared before each task
+	idle     []idle           // by worker
 	times    []unit.OpTime
 	vocab    int // tokens below are in every table
 	bytes    unit.Bytes

@@ -56,7 +56,8 @@ func (c *Chunk) compile() error {
 		c.rooms = append(c.rooms, newAttentionRoom(c.o.Context))
 	}
 	place(steps)
-	c.steps = steps
+	aim(steps)
+	c.steps, c.idle = steps, make([]idle, c.unit.cfg.Threads)
 	c.work = c.steady
 	if c.o.TimeOps {
 		c.work = c.timed
@@ -276,7 +277,12 @@ func (c *Chunk) matmul(op program.MatMul, i int) step {
 	piece := max(1, int(matmulPiece*int64(m.Rows)/max(m.Bytes(), 1))/align) * align
 	taken := make([]counter, workers) // pieces of each worker's run
 	c.counters = append(c.counters, taken)
-	s := step{name: op.Name(), split: byItem, rows: rows, do: func(r *run, w int) {
+	heads := make([][]byte, workers)
+	for w := range heads {
+		begin, _ := share(op.W.Rows, align, w, workers)
+		heads[w] = m.Head(begin, matmulPiece)
+	}
+	s := step{name: op.Name(), split: byItem, rows: rows, heads: heads, do: func(r *run, w int) {
 		out := r.bufs[op.Out.Buf][op.Out.Col:]
 		for turn := range workers {
 			victim := (w + turn) % workers

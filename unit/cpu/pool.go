@@ -133,7 +133,8 @@ func (p *pool) serve(w int) {
 
 // barrier returns when all workers have called it. Only a function given to
 // run may call it, and each worker as often as the others.
-func (p *pool) barrier() {
+// A worker that waits does x's work meanwhile; x may be nil.
+func (p *pool) barrier(x *idle) {
 	if p.n == 1 {
 		return
 	}
@@ -143,7 +144,12 @@ func (p *pool) barrier() {
 		p.passed.Add(1)
 		return
 	}
-	spin(func() bool { return p.passed.Load() != passed })
+	spin(func() bool {
+		if x != nil {
+			x.work()
+		}
+		return p.passed.Load() != passed
+	})
 }
 
 // spin waits for a condition that another worker brings about. If that takes

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"slices"
+
 	"github.com/tandemrun/tandem/program"
 )
 
@@ -18,6 +20,10 @@ type step struct {
 	cost func(r *run) (bytes, ops int64)
 	// barrier: workers wait for each other before this step.
 	barrier bool
+	// heads are what each worker of a product reads first; product is the index
+	// of the first product from this step on, or -1.
+	heads   [][]byte
+	product int
 }
 
 // split is how a step is divided over the workers.
@@ -53,6 +59,17 @@ func place(steps []step) {
 				break
 			}
 		}
+	}
+}
+
+// aim tells each step which product comes next.
+func aim(steps []step) {
+	next := -1
+	for i := range slices.Backward(steps) {
+		if steps[i].heads != nil {
+			next = i
+		}
+		steps[i].product = next
 	}
 }
 

@@ -4,14 +4,16 @@ import (
 	"time"
 
 	"github.com/tandemrun/tandem/unit"
+	"github.com/tandemrun/tandem/unit/cpu/kernel"
 )
 
 // steady is what each worker does in a task.
 func (c *Chunk) steady(w int) {
+	c.idle[w].product = -1
 	for i := range c.steps {
 		s := &c.steps[i]
 		if s.barrier {
-			c.unit.pool.barrier()
+			c.wait(w, s)
 		}
 		if len(c.run.rows[s.rows]) > 0 {
 			s.do(&c.run, w)
@@ -26,11 +28,12 @@ func (c *Chunk) timed(w int) {
 		c.steady(w)
 		return
 	}
+	c.idle[w].product = -1
 	for i := range c.steps {
 		s := &c.steps[i]
 		if s.barrier {
 			start := time.Now()
-			c.unit.pool.barrier()
+			c.wait(w, s)
 			c.note(unit.OpTime{Name: "wait", Calls: 1, Time: time.Since(start)})
 		}
 		if len(c.run.rows[s.rows]) == 0 {
@@ -44,6 +47,32 @@ func (c *Chunk) timed(w int) {
 			t.Bytes, t.Ops = s.cost(&c.run)
 		}
 		c.note(t)
+	}
+}
+
+// idle is what a worker does while it waits for others: it prefetches what it
+// will read first of the next product. Memory has nothing else to do then.
+type idle struct {
+	set     *kernel.Set
+	product int    // step
+	left    []byte // of its head
+	_       [16]byte
+}
+
+func (c *Chunk) wait(w int, s *step) {
+	x := &c.idle[w]
+	if s.product != x.product && s.product >= 0 {
+		x.set, x.product, x.left = c.unit.set, s.product, c.steps[s.product].heads[w]
+	}
+	c.unit.pool.barrier(x)
+}
+
+// work does a little.
+func (x *idle) work() {
+	const lines = 4 // so that the barrier is seen soon
+	if n := min(len(x.left), 64*lines); n > 0 {
+		x.set.Prefetch(x.left[:n])
+		x.left = x.left[n:]
 	}
 }
 

@@ -12,6 +12,9 @@ func assembly() []ISA {
 	return []ISA{NEON}
 }
 
+// prefetchAhead is 0: prefetching in products has not been measured here.
+func prefetchAhead() int { return 0 }
+
 func (s *Set) tile(dst []float32, stride int, m *Matrix, panels []byte, n int, in *Input, row, t int) {
 	// Assembly knows nothing of bounds.
 	_, _ = dst[(t-1)*stride+n*lanes-1], panels[n*m.panel-1]
@@ -91,3 +94,5 @@ func tileNEONDot(dst []float32, stride int, m *Matrix, panels []byte, n int, in 
 		mulQ6_KNEONDot(&dst[0], stride, &panels[0], n, m.blocks, records, t)
 	}
 }
+
+func (s *Set) prefetch([]byte) {}

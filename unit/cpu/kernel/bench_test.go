@@ -30,7 +30,7 @@ func benchmarkProduct(b *testing.B, isa ISA, t quant.Type, layout Layout, size i
 	for len(data) < rows*int(rowBytes) {
 		data = append(data, data[:min(len(data), rows*int(rowBytes)-len(data))]...)
 	}
-	m, err := s.MatrixIn(t, rows, cols, data, layout, hugePages(int(PanelBytes(t, rows, cols))))
+	m, err := s.MatrixIn(t, rows, cols, data, layout, hugePages(b, int(PanelBytes(t, rows, cols))))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func BenchmarkPack(b *testing.B) {
 func BenchmarkCeilings(b *testing.B) {
 	for _, isa := range Available() {
 		s, _ := New(isa)
-		buf := hugePages(512 << 20)
+		buf := hugePages(b, 512<<20)
 		if buf == nil {
 			buf = make([]byte, 512<<20)
 		}
@@ -200,10 +200,12 @@ func BenchmarkVector(b *testing.B) {
 }
 
 // hugePages returns memory that is fast to stream. It is never given back.
-func hugePages(n int) []byte {
+func hugePages(b *testing.B, n int) []byte {
+	b.Helper()
 	p, err := machine.NewPages(int64(n))
 	if err != nil {
 		return nil
 	}
+	b.Cleanup(func() { _ = p.Free() })
 	return p.Data
 }

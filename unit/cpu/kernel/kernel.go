@@ -80,6 +80,7 @@ func Best() ISA {
 // A Set is the routines of one instruction set.
 type Set struct {
 	isa     ISA
+	ahead   int       // how far ahead of a product of few rows to prefetch; 0 is not at all
 	scratch sync.Pool // of *[]byte: panels of rows in file layout
 }
 
@@ -87,7 +88,7 @@ type Set struct {
 func New(isa ISA) (*Set, error) {
 	for _, a := range Available() {
 		if a == isa {
-			return &Set{isa: isa}, nil
+			return &Set{isa: isa, ahead: prefetchAhead()}, nil
 		}
 	}
 	return nil, fmt.Errorf("this CPU or build has no %v routines: it has %v", isa, Available())

@@ -4,45 +4,55 @@
 
 package kernel
 
-// mulQ4_0AVX512 multiplies n panels of Q4_0 with a tile of t activation rows.
+// vendor returns the twelve letters of the processor's maker.
 //
 //go:noescape
-func mulQ4_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func vendor() (b uint32, d uint32, c uint32)
 
-// mulQ4_1AVX512 multiplies n panels of Q4_1 with a tile of t activation rows.
+// prefetchLines prefetches n lines of 64 bytes into the second cache.
 //
 //go:noescape
-func mulQ4_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func prefetchLines(p *byte, n int)
 
-// mulQ5_0AVX512 multiplies n panels of Q5_0 with a tile of t activation rows.
+// mulQ4_0AVX512 multiplies n panels of Q4_0 with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
 //
 //go:noescape
-func mulQ5_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func mulQ4_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
 
-// mulQ5_1AVX512 multiplies n panels of Q5_1 with a tile of t activation rows.
+// mulQ4_1AVX512 multiplies n panels of Q4_1 with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
 //
 //go:noescape
-func mulQ5_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func mulQ4_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
 
-// mulQ8_0AVX512 multiplies n panels of Q8_0 with a tile of t activation rows.
+// mulQ5_0AVX512 multiplies n panels of Q5_0 with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
 //
 //go:noescape
-func mulQ8_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func mulQ5_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
 
-// mulQ4_KAVX512 multiplies n panels of Q4_K with a tile of t activation rows.
+// mulQ5_1AVX512 multiplies n panels of Q5_1 with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
 //
 //go:noescape
-func mulQ4_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func mulQ5_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
 
-// mulQ5_KAVX512 multiplies n panels of Q5_K with a tile of t activation rows.
+// mulQ8_0AVX512 multiplies n panels of Q8_0 with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
 //
 //go:noescape
-func mulQ5_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func mulQ8_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
 
-// mulQ6_KAVX512 multiplies n panels of Q6_K with a tile of t activation rows.
+// mulQ4_KAVX512 multiplies n panels of Q4_K with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
 //
 //go:noescape
-func mulQ6_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
+func mulQ4_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+
+// mulQ5_KAVX512 multiplies n panels of Q5_K with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
+//
+//go:noescape
+func mulQ5_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+
+// mulQ6_KAVX512 multiplies n panels of Q6_K with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.
+//
+//go:noescape
+func mulQ6_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
 
 // mulF32AVX512 multiplies n panels of F32 with t activation rows.
 //

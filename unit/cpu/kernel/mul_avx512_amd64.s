@@ -4,6 +4,32 @@
 
 #include "textflag.h"
 
+// func vendor() (b uint32, d uint32, c uint32)
+// Requires: AVX, CPUID
+TEXT ·vendor(SB), NOSPLIT, $0-12
+	XORL AX, AX
+	XORL CX, CX
+	CPUID
+	MOVL BX, b+0(FP)
+	MOVL DX, d+4(FP)
+	MOVL CX, c+8(FP)
+	VZEROUPPER
+	RET
+
+// func prefetchLines(p *byte, n int)
+// Requires: AVX, MMX+
+TEXT ·prefetchLines(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+
+loop1:
+	PREFETCHT1 (AX)
+	ADDQ       $0x40, AX
+	DECQ       CX
+	JNZ        loop1
+	VZEROUPPER
+	RET
+
 DATA nibbleMask512<>+0(SB)/4, $0x0f0f0f0f
 GLOBL nibbleMask512<>(SB), RODATA|NOPTR, $4
 
@@ -23,9 +49,9 @@ DATA rotations512<>+24(SB)/4, $0x00000002
 DATA rotations512<>+28(SB)/4, $0x00000003
 GLOBL rotations512<>(SB), RODATA|NOPTR, $32
 
-// func mulQ4_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·mulQ4_0AVX512(SB), NOSPLIT, $0-56
+// func mulQ4_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ4_0AVX512(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         stride+8(FP), BX
 	SHLQ         $0x02, BX
@@ -34,21 +60,32 @@ TEXT ·mulQ4_0AVX512(SB), NOSPLIT, $0-56
 	MOVQ         records+40(FP), R13
 	VPBROADCASTD nibbleMask512<>+0(SB), Z30
 	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
 	CMPQ         R12, $0x02
-	JEQ          tile2
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
 
-loop1:
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop2:
 	VPXORD Z0, Z0, Z0
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop2:
+loop3:
 	VCVTPH2PS     (SI), Z24
 	VPANDD        32(SI), Z30, Z16
 	VPSRLW        $0x04, 32(SI), Z20
@@ -80,24 +117,24 @@ loop2:
 	ADDQ          $0x00000034, DI
 	ADDQ          $0x00000120, SI
 	DECQ          DX
-	JNZ           loop2
+	JNZ           loop3
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop1
+	JNZ           loop2
 	VZEROUPPER
 	RET
 
 tile2:
-loop3:
+loop4:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop4:
+loop5:
 	VCVTPH2PS     (SI), Z24
 	VPANDD        32(SI), Z30, Z16
 	VPSRLW        $0x04, 32(SI), Z20
@@ -144,7 +181,7 @@ loop4:
 	ADDQ          $0x00000068, DI
 	ADDQ          $0x00000120, SI
 	DECQ          DX
-	JNZ           loop4
+	JNZ           loop5
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -152,12 +189,12 @@ loop4:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop3
+	JNZ           loop4
 	VZEROUPPER
 	RET
 
 tile4:
-loop5:
+loop6:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -165,7 +202,7 @@ loop5:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop6:
+loop7:
 	VCVTPH2PS     (SI), Z24
 	VPANDD        32(SI), Z30, Z16
 	VPSRLW        $0x04, 32(SI), Z20
@@ -234,7 +271,7 @@ loop6:
 	ADDQ          $0x000000d0, DI
 	ADDQ          $0x00000120, SI
 	DECQ          DX
-	JNZ           loop6
+	JNZ           loop7
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -246,12 +283,12 @@ loop6:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop5
+	JNZ           loop6
 	VZEROUPPER
 	RET
 
 tile8:
-loop7:
+loop8:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -263,7 +300,7 @@ loop7:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop8:
+loop9:
 	VCVTPH2PS     (SI), Z24
 	VPANDD        32(SI), Z30, Z16
 	VPSRLW        $0x04, 32(SI), Z20
@@ -384,7 +421,7 @@ loop8:
 	ADDQ          $0x000001a0, DI
 	ADDQ          $0x00000120, SI
 	DECQ          DX
-	JNZ           loop8
+	JNZ           loop9
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -404,12 +441,12 @@ loop8:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop7
+	JNZ           loop8
 	VZEROUPPER
 	RET
 
 tile16:
-loop9:
+loop10:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -429,7 +466,7 @@ loop9:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop10:
+loop11:
 	VCVTPH2PS     (SI), Z24
 	VPANDD        32(SI), Z30, Z16
 	VPSRLW        $0x04, 32(SI), Z20
@@ -654,7 +691,7 @@ loop10:
 	ADDQ          $0x00000340, DI
 	ADDQ          $0x00000120, SI
 	DECQ          DX
-	JNZ           loop10
+	JNZ           loop11
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -690,13 +727,236 @@ loop10:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop9
+	JNZ           loop10
 	VZEROUPPER
 	RET
 
-// func mulQ4_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·mulQ4_1AVX512(SB), NOSPLIT, $0-56
+ahead1:
+loop12:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop13:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VPANDD        32(SI), Z30, Z16
+	VPSRLW        $0x04, 32(SI), Z20
+	VPANDD        Z30, Z20, Z20
+	VPANDD        96(SI), Z30, Z17
+	VPSRLW        $0x04, 96(SI), Z21
+	VPANDD        Z30, Z21, Z21
+	VPANDD        160(SI), Z30, Z18
+	VPSRLW        $0x04, 160(SI), Z22
+	VPANDD        Z30, Z22, Z22
+	VPANDD        224(SI), Z30, Z19
+	VPSRLW        $0x04, 224(SI), Z23
+	VPANDD        Z30, Z23, Z23
+	VPSLLD.BCST   $0x03, 36(DI), Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPADDD        Z27, Z26, Z26
+	VCVTDQ2PS     Z26, Z26
+	VMULPS        Z26, Z24, Z26
+	VMULPS.BCST   32(DI), Z26, Z26
+	VADDPS        Z26, Z0, Z0
+	ADDQ          $0x00000034, DI
+	ADDQ          $0x00000120, SI
+	DECQ          DX
+	JNZ           loop13
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop12
+	VZEROUPPER
+	RET
+
+ahead2:
+loop14:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop15:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VPANDD        32(SI), Z30, Z16
+	VPSRLW        $0x04, 32(SI), Z20
+	VPANDD        Z30, Z20, Z20
+	VPANDD        96(SI), Z30, Z17
+	VPSRLW        $0x04, 96(SI), Z21
+	VPANDD        Z30, Z21, Z21
+	VPANDD        160(SI), Z30, Z18
+	VPSRLW        $0x04, 160(SI), Z22
+	VPANDD        Z30, Z22, Z22
+	VPANDD        224(SI), Z30, Z19
+	VPSRLW        $0x04, 224(SI), Z23
+	VPANDD        Z30, Z23, Z23
+	VPSLLD.BCST   $0x03, 72(DI), Z26
+	VPXORD        Z27, Z27, Z27
+	VPSLLD.BCST   $0x03, 76(DI), Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 32(DI), Z16, Z28
+	VPDPBUSD.BCST 48(DI), Z20, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 36(DI), Z17, Z28
+	VPDPBUSD.BCST 52(DI), Z21, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 40(DI), Z18, Z28
+	VPDPBUSD.BCST 56(DI), Z22, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPDPBUSD.BCST 44(DI), Z19, Z28
+	VPDPBUSD.BCST 60(DI), Z23, Z29
+	VPADDD        Z27, Z26, Z26
+	VPADDD        Z29, Z28, Z28
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z28, Z28
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z28, Z24, Z28
+	VMULPS.BCST   64(DI), Z26, Z26
+	VMULPS.BCST   68(DI), Z28, Z28
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z28, Z1, Z1
+	ADDQ          $0x00000068, DI
+	ADDQ          $0x00000120, SI
+	DECQ          DX
+	JNZ           loop15
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop14
+	VZEROUPPER
+	RET
+
+ahead4:
+loop16:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop17:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VPANDD        32(SI), Z30, Z16
+	VPSRLW        $0x04, 32(SI), Z20
+	VPANDD        Z30, Z20, Z20
+	VPANDD        96(SI), Z30, Z17
+	VPSRLW        $0x04, 96(SI), Z21
+	VPANDD        Z30, Z21, Z21
+	VPANDD        160(SI), Z30, Z18
+	VPSRLW        $0x04, 160(SI), Z22
+	VPANDD        Z30, Z22, Z22
+	VPANDD        224(SI), Z30, Z19
+	VPSRLW        $0x04, 224(SI), Z23
+	VPANDD        Z30, Z23, Z23
+	VPSLLD.BCST   $0x03, 144(DI), Z26
+	VPSLLD.BCST   $0x03, 148(DI), Z27
+	VPSLLD.BCST   $0x03, 152(DI), Z28
+	VPSLLD.BCST   $0x03, 156(DI), Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   128(DI), Z26, Z26
+	VMULPS.BCST   132(DI), Z27, Z27
+	VMULPS.BCST   136(DI), Z28, Z28
+	VMULPS.BCST   140(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	ADDQ          $0x000000d0, DI
+	ADDQ          $0x00000120, SI
+	DECQ          DX
+	JNZ           loop17
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z2, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z3, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop16
+	VZEROUPPER
+	RET
+
+// func mulQ4_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ4_1AVX512(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         stride+8(FP), BX
 	SHLQ         $0x02, BX
@@ -705,21 +965,32 @@ TEXT ·mulQ4_1AVX512(SB), NOSPLIT, $0-56
 	MOVQ         records+40(FP), R13
 	VPBROADCASTD nibbleMask512<>+0(SB), Z30
 	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
 	CMPQ         R12, $0x02
-	JEQ          tile2
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
 
-loop11:
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop18:
 	VPXORD Z0, Z0, Z0
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop12:
+loop19:
 	VCVTPH2PS     (SI), Z24
 	VCVTPH2PS     32(SI), Z25
 	VPANDD        64(SI), Z30, Z16
@@ -754,24 +1025,24 @@ loop12:
 	ADDQ          $0x00000034, DI
 	ADDQ          $0x00000140, SI
 	DECQ          DX
-	JNZ           loop12
+	JNZ           loop19
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop11
+	JNZ           loop18
 	VZEROUPPER
 	RET
 
 tile2:
-loop13:
+loop20:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop14:
+loop21:
 	VCVTPH2PS     (SI), Z24
 	VCVTPH2PS     32(SI), Z25
 	VPANDD        64(SI), Z30, Z16
@@ -823,7 +1094,7 @@ loop14:
 	ADDQ          $0x00000068, DI
 	ADDQ          $0x00000140, SI
 	DECQ          DX
-	JNZ           loop14
+	JNZ           loop21
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -831,12 +1102,12 @@ loop14:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop13
+	JNZ           loop20
 	VZEROUPPER
 	RET
 
 tile4:
-loop15:
+loop22:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -844,7 +1115,7 @@ loop15:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop16:
+loop23:
 	VCVTPH2PS     (SI), Z24
 	VCVTPH2PS     32(SI), Z25
 	VPANDD        64(SI), Z30, Z16
@@ -922,7 +1193,7 @@ loop16:
 	ADDQ          $0x000000d0, DI
 	ADDQ          $0x00000140, SI
 	DECQ          DX
-	JNZ           loop16
+	JNZ           loop23
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -934,12 +1205,12 @@ loop16:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop15
+	JNZ           loop22
 	VZEROUPPER
 	RET
 
 tile8:
-loop17:
+loop24:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -951,7 +1222,7 @@ loop17:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop18:
+loop25:
 	VCVTPH2PS     (SI), Z24
 	VCVTPH2PS     32(SI), Z25
 	VPANDD        64(SI), Z30, Z16
@@ -1089,7 +1360,7 @@ loop18:
 	ADDQ          $0x000001a0, DI
 	ADDQ          $0x00000140, SI
 	DECQ          DX
-	JNZ           loop18
+	JNZ           loop25
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -1109,12 +1380,12 @@ loop18:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop17
+	JNZ           loop24
 	VZEROUPPER
 	RET
 
 tile16:
-loop19:
+loop26:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1134,7 +1405,7 @@ loop19:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop20:
+loop27:
 	VCVTPH2PS     (SI), Z24
 	VCVTPH2PS     32(SI), Z25
 	VPANDD        64(SI), Z30, Z16
@@ -1392,7 +1663,7 @@ loop20:
 	ADDQ          $0x00000340, DI
 	ADDQ          $0x00000140, SI
 	DECQ          DX
-	JNZ           loop20
+	JNZ           loop27
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -1428,13 +1699,253 @@ loop20:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop19
+	JNZ           loop26
 	VZEROUPPER
 	RET
 
-// func mulQ5_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·mulQ5_0AVX512(SB), NOSPLIT, $0-56
+ahead1:
+loop28:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop29:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VCVTPH2PS     32(SI), Z25
+	VPANDD        64(SI), Z30, Z16
+	VPSRLW        $0x04, 64(SI), Z20
+	VPANDD        Z30, Z20, Z20
+	VPANDD        128(SI), Z30, Z17
+	VPSRLW        $0x04, 128(SI), Z21
+	VPANDD        Z30, Z21, Z21
+	VPANDD        192(SI), Z30, Z18
+	VPSRLW        $0x04, 192(SI), Z22
+	VPANDD        Z30, Z22, Z22
+	VPANDD        256(SI), Z30, Z19
+	VPSRLW        $0x04, 256(SI), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPADDD        Z27, Z26, Z26
+	VCVTDQ2PS     Z26, Z26
+	VMULPS        Z26, Z24, Z26
+	VMULPS.BCST   48(DI), Z25, Z31
+	VADDPS        Z31, Z26, Z26
+	VMULPS.BCST   32(DI), Z26, Z26
+	VADDPS        Z26, Z0, Z0
+	ADDQ          $0x00000034, DI
+	ADDQ          $0x00000140, SI
+	DECQ          DX
+	JNZ           loop29
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop28
+	VZEROUPPER
+	RET
+
+ahead2:
+loop30:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop31:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VCVTPH2PS     32(SI), Z25
+	VPANDD        64(SI), Z30, Z16
+	VPSRLW        $0x04, 64(SI), Z20
+	VPANDD        Z30, Z20, Z20
+	VPANDD        128(SI), Z30, Z17
+	VPSRLW        $0x04, 128(SI), Z21
+	VPANDD        Z30, Z21, Z21
+	VPANDD        192(SI), Z30, Z18
+	VPSRLW        $0x04, 192(SI), Z22
+	VPANDD        Z30, Z22, Z22
+	VPANDD        256(SI), Z30, Z19
+	VPSRLW        $0x04, 256(SI), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 32(DI), Z16, Z28
+	VPDPBUSD.BCST 48(DI), Z20, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 36(DI), Z17, Z28
+	VPDPBUSD.BCST 52(DI), Z21, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 40(DI), Z18, Z28
+	VPDPBUSD.BCST 56(DI), Z22, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPDPBUSD.BCST 44(DI), Z19, Z28
+	VPDPBUSD.BCST 60(DI), Z23, Z29
+	VPADDD        Z27, Z26, Z26
+	VPADDD        Z29, Z28, Z28
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z28, Z28
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z28, Z24, Z28
+	VMULPS.BCST   96(DI), Z25, Z31
+	VADDPS        Z31, Z26, Z26
+	VMULPS.BCST   100(DI), Z25, Z31
+	VADDPS        Z31, Z28, Z28
+	VMULPS.BCST   64(DI), Z26, Z26
+	VMULPS.BCST   68(DI), Z28, Z28
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z28, Z1, Z1
+	ADDQ          $0x00000068, DI
+	ADDQ          $0x00000140, SI
+	DECQ          DX
+	JNZ           loop31
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop30
+	VZEROUPPER
+	RET
+
+ahead4:
+loop32:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop33:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VCVTPH2PS     32(SI), Z25
+	VPANDD        64(SI), Z30, Z16
+	VPSRLW        $0x04, 64(SI), Z20
+	VPANDD        Z30, Z20, Z20
+	VPANDD        128(SI), Z30, Z17
+	VPSRLW        $0x04, 128(SI), Z21
+	VPANDD        Z30, Z21, Z21
+	VPANDD        192(SI), Z30, Z18
+	VPSRLW        $0x04, 192(SI), Z22
+	VPANDD        Z30, Z22, Z22
+	VPANDD        256(SI), Z30, Z19
+	VPSRLW        $0x04, 256(SI), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   192(DI), Z25, Z31
+	VADDPS        Z31, Z26, Z26
+	VMULPS.BCST   196(DI), Z25, Z31
+	VADDPS        Z31, Z27, Z27
+	VMULPS.BCST   200(DI), Z25, Z31
+	VADDPS        Z31, Z28, Z28
+	VMULPS.BCST   204(DI), Z25, Z31
+	VADDPS        Z31, Z29, Z29
+	VMULPS.BCST   128(DI), Z26, Z26
+	VMULPS.BCST   132(DI), Z27, Z27
+	VMULPS.BCST   136(DI), Z28, Z28
+	VMULPS.BCST   140(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	ADDQ          $0x000000d0, DI
+	ADDQ          $0x00000140, SI
+	DECQ          DX
+	JNZ           loop33
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z2, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z3, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop32
+	VZEROUPPER
+	RET
+
+// func mulQ5_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ5_0AVX512(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         stride+8(FP), BX
 	SHLQ         $0x02, BX
@@ -1443,21 +1954,32 @@ TEXT ·mulQ5_0AVX512(SB), NOSPLIT, $0-56
 	MOVQ         records+40(FP), R13
 	VPBROADCASTD nibbleMask512<>+0(SB), Z30
 	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
 	CMPQ         R12, $0x02
-	JEQ          tile2
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
 
-loop21:
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop34:
 	VPXORD Z0, Z0, Z0
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop22:
+loop35:
 	VCVTPH2PS       (SI), Z24
 	VPANDD          96(SI), Z30, Z16
 	VPSRLW          $0x04, 96(SI), Z20
@@ -1505,24 +2027,24 @@ loop22:
 	ADDQ            $0x00000034, DI
 	ADDQ            $0x00000160, SI
 	DECQ            DX
-	JNZ             loop22
+	JNZ             loop35
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop21
+	JNZ             loop34
 	VZEROUPPER
 	RET
 
 tile2:
-loop23:
+loop36:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop24:
+loop37:
 	VCVTPH2PS       (SI), Z24
 	VPANDD          96(SI), Z30, Z16
 	VPSRLW          $0x04, 96(SI), Z20
@@ -1585,7 +2107,7 @@ loop24:
 	ADDQ            $0x00000068, DI
 	ADDQ            $0x00000160, SI
 	DECQ            DX
-	JNZ             loop24
+	JNZ             loop37
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -1593,12 +2115,12 @@ loop24:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop23
+	JNZ             loop36
 	VZEROUPPER
 	RET
 
 tile4:
-loop25:
+loop38:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1606,7 +2128,7 @@ loop25:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop26:
+loop39:
 	VCVTPH2PS       (SI), Z24
 	VPANDD          96(SI), Z30, Z16
 	VPSRLW          $0x04, 96(SI), Z20
@@ -1691,7 +2213,7 @@ loop26:
 	ADDQ            $0x000000d0, DI
 	ADDQ            $0x00000160, SI
 	DECQ            DX
-	JNZ             loop26
+	JNZ             loop39
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -1703,12 +2225,12 @@ loop26:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop25
+	JNZ             loop38
 	VZEROUPPER
 	RET
 
 tile8:
-loop27:
+loop40:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1720,7 +2242,7 @@ loop27:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop28:
+loop41:
 	VCVTPH2PS       (SI), Z24
 	VPANDD          96(SI), Z30, Z16
 	VPSRLW          $0x04, 96(SI), Z20
@@ -1857,7 +2379,7 @@ loop28:
 	ADDQ            $0x000001a0, DI
 	ADDQ            $0x00000160, SI
 	DECQ            DX
-	JNZ             loop28
+	JNZ             loop41
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -1877,12 +2399,12 @@ loop28:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop27
+	JNZ             loop40
 	VZEROUPPER
 	RET
 
 tile16:
-loop29:
+loop42:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -1902,7 +2424,7 @@ loop29:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop30:
+loop43:
 	VCVTPH2PS       (SI), Z24
 	VPANDD          96(SI), Z30, Z16
 	VPSRLW          $0x04, 96(SI), Z20
@@ -2143,7 +2665,7 @@ loop30:
 	ADDQ            $0x00000340, DI
 	ADDQ            $0x00000160, SI
 	DECQ            DX
-	JNZ             loop30
+	JNZ             loop43
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -2179,13 +2701,287 @@ loop30:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop29
+	JNZ             loop42
 	VZEROUPPER
 	RET
 
-// func mulQ5_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·mulQ5_1AVX512(SB), NOSPLIT, $0-56
+ahead1:
+loop44:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop45:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	VCVTPH2PS       (SI), Z24
+	VPANDD          96(SI), Z30, Z16
+	VPSRLW          $0x04, 96(SI), Z20
+	VPANDD          Z30, Z20, Z20
+	VPANDD          160(SI), Z30, Z17
+	VPSRLW          $0x04, 160(SI), Z21
+	VPANDD          Z30, Z21, Z21
+	VPANDD          224(SI), Z30, Z18
+	VPSRLW          $0x04, 224(SI), Z22
+	VPANDD          Z30, Z22, Z22
+	VPANDD          288(SI), Z30, Z19
+	VPSRLW          $0x04, 288(SI), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSLLW          $0x04, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VPSLLW          $0x03, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VPSLLW          $0x02, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VPSLLW          $0x01, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VPSRLW          $0x01, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VPSRLW          $0x02, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VPSRLW          $0x03, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x04, 36(DI), Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	ADDQ            $0x00000160, SI
+	DECQ            DX
+	JNZ             loop45
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop44
+	VZEROUPPER
+	RET
+
+ahead2:
+loop46:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop47:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	VCVTPH2PS       (SI), Z24
+	VPANDD          96(SI), Z30, Z16
+	VPSRLW          $0x04, 96(SI), Z20
+	VPANDD          Z30, Z20, Z20
+	VPANDD          160(SI), Z30, Z17
+	VPSRLW          $0x04, 160(SI), Z21
+	VPANDD          Z30, Z21, Z21
+	VPANDD          224(SI), Z30, Z18
+	VPSRLW          $0x04, 224(SI), Z22
+	VPANDD          Z30, Z22, Z22
+	VPANDD          288(SI), Z30, Z19
+	VPSRLW          $0x04, 288(SI), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSLLW          $0x04, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VPSLLW          $0x03, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VPSLLW          $0x02, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VPSLLW          $0x01, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VPSRLW          $0x01, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VPSRLW          $0x02, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VPSRLW          $0x03, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x04, 72(DI), Z26
+	VPXORD          Z27, Z27, Z27
+	VPSLLD.BCST     $0x04, 76(DI), Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	ADDQ            $0x00000160, SI
+	DECQ            DX
+	JNZ             loop47
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop46
+	VZEROUPPER
+	RET
+
+ahead4:
+loop48:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop49:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	VCVTPH2PS       (SI), Z24
+	VPANDD          96(SI), Z30, Z16
+	VPSRLW          $0x04, 96(SI), Z20
+	VPANDD          Z30, Z20, Z20
+	VPANDD          160(SI), Z30, Z17
+	VPSRLW          $0x04, 160(SI), Z21
+	VPANDD          Z30, Z21, Z21
+	VPANDD          224(SI), Z30, Z18
+	VPSRLW          $0x04, 224(SI), Z22
+	VPANDD          Z30, Z22, Z22
+	VPANDD          288(SI), Z30, Z19
+	VPSRLW          $0x04, 288(SI), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSLLW          $0x04, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VPSLLW          $0x03, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VPSLLW          $0x02, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VPSLLW          $0x01, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VPSRLW          $0x01, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VPSRLW          $0x02, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VPSRLW          $0x03, 32(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x04, 144(DI), Z26
+	VPSLLD.BCST     $0x04, 148(DI), Z27
+	VPSLLD.BCST     $0x04, 152(DI), Z28
+	VPSLLD.BCST     $0x04, 156(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	ADDQ            $0x00000160, SI
+	DECQ            DX
+	JNZ             loop49
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z2, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z3, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop48
+	VZEROUPPER
+	RET
+
+// func mulQ5_1AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ5_1AVX512(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         stride+8(FP), BX
 	SHLQ         $0x02, BX
@@ -2194,21 +2990,32 @@ TEXT ·mulQ5_1AVX512(SB), NOSPLIT, $0-56
 	MOVQ         records+40(FP), R13
 	VPBROADCASTD nibbleMask512<>+0(SB), Z30
 	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
 	CMPQ         R12, $0x02
-	JEQ          tile2
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
 
-loop31:
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop50:
 	VPXORD Z0, Z0, Z0
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop32:
+loop51:
 	VCVTPH2PS       (SI), Z24
 	VCVTPH2PS       32(SI), Z25
 	VPANDD          128(SI), Z30, Z16
@@ -2259,24 +3066,24 @@ loop32:
 	ADDQ            $0x00000034, DI
 	ADDQ            $0x00000180, SI
 	DECQ            DX
-	JNZ             loop32
+	JNZ             loop51
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop31
+	JNZ             loop50
 	VZEROUPPER
 	RET
 
 tile2:
-loop33:
+loop52:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop34:
+loop53:
 	VCVTPH2PS       (SI), Z24
 	VCVTPH2PS       32(SI), Z25
 	VPANDD          128(SI), Z30, Z16
@@ -2344,7 +3151,7 @@ loop34:
 	ADDQ            $0x00000068, DI
 	ADDQ            $0x00000180, SI
 	DECQ            DX
-	JNZ             loop34
+	JNZ             loop53
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -2352,12 +3159,12 @@ loop34:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop33
+	JNZ             loop52
 	VZEROUPPER
 	RET
 
 tile4:
-loop35:
+loop54:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2365,7 +3172,7 @@ loop35:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop36:
+loop55:
 	VCVTPH2PS       (SI), Z24
 	VCVTPH2PS       32(SI), Z25
 	VPANDD          128(SI), Z30, Z16
@@ -2459,7 +3266,7 @@ loop36:
 	ADDQ            $0x000000d0, DI
 	ADDQ            $0x00000180, SI
 	DECQ            DX
-	JNZ             loop36
+	JNZ             loop55
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -2471,12 +3278,12 @@ loop36:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop35
+	JNZ             loop54
 	VZEROUPPER
 	RET
 
 tile8:
-loop37:
+loop56:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2488,7 +3295,7 @@ loop37:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop38:
+loop57:
 	VCVTPH2PS       (SI), Z24
 	VCVTPH2PS       32(SI), Z25
 	VPANDD          128(SI), Z30, Z16
@@ -2642,7 +3449,7 @@ loop38:
 	ADDQ            $0x000001a0, DI
 	ADDQ            $0x00000180, SI
 	DECQ            DX
-	JNZ             loop38
+	JNZ             loop57
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -2662,12 +3469,12 @@ loop38:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop37
+	JNZ             loop56
 	VZEROUPPER
 	RET
 
 tile16:
-loop39:
+loop58:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -2687,7 +3494,7 @@ loop39:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop40:
+loop59:
 	VCVTPH2PS       (SI), Z24
 	VCVTPH2PS       32(SI), Z25
 	VPANDD          128(SI), Z30, Z16
@@ -2961,7 +3768,7 @@ loop40:
 	ADDQ            $0x00000340, DI
 	ADDQ            $0x00000180, SI
 	DECQ            DX
-	JNZ             loop40
+	JNZ             loop59
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -2997,13 +3804,304 @@ loop40:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop39
+	JNZ             loop58
 	VZEROUPPER
 	RET
 
-// func mulQ8_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512F, AVX512VNNI
-TEXT ·mulQ8_0AVX512(SB), NOSPLIT, $0-56
+ahead1:
+loop60:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop61:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	VCVTPH2PS       (SI), Z24
+	VCVTPH2PS       32(SI), Z25
+	VPANDD          128(SI), Z30, Z16
+	VPSRLW          $0x04, 128(SI), Z20
+	VPANDD          Z30, Z20, Z20
+	VPANDD          192(SI), Z30, Z17
+	VPSRLW          $0x04, 192(SI), Z21
+	VPANDD          Z30, Z21, Z21
+	VPANDD          256(SI), Z30, Z18
+	VPSRLW          $0x04, 256(SI), Z22
+	VPANDD          Z30, Z22, Z22
+	VPANDD          320(SI), Z30, Z19
+	VPSRLW          $0x04, 320(SI), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSLLW          $0x04, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VPSLLW          $0x03, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VPSLLW          $0x02, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VPSLLW          $0x01, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VPSRLW          $0x01, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VPSRLW          $0x02, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VPSRLW          $0x03, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VADDPS          Z31, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	ADDQ            $0x00000180, SI
+	DECQ            DX
+	JNZ             loop61
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop60
+	VZEROUPPER
+	RET
+
+ahead2:
+loop62:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop63:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	VCVTPH2PS       (SI), Z24
+	VCVTPH2PS       32(SI), Z25
+	VPANDD          128(SI), Z30, Z16
+	VPSRLW          $0x04, 128(SI), Z20
+	VPANDD          Z30, Z20, Z20
+	VPANDD          192(SI), Z30, Z17
+	VPSRLW          $0x04, 192(SI), Z21
+	VPANDD          Z30, Z21, Z21
+	VPANDD          256(SI), Z30, Z18
+	VPSRLW          $0x04, 256(SI), Z22
+	VPANDD          Z30, Z22, Z22
+	VPANDD          320(SI), Z30, Z19
+	VPSRLW          $0x04, 320(SI), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSLLW          $0x04, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VPSLLW          $0x03, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VPSLLW          $0x02, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VPSLLW          $0x01, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VPSRLW          $0x01, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VPSRLW          $0x02, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VPSRLW          $0x03, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VADDPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VADDPS          Z31, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	ADDQ            $0x00000180, SI
+	DECQ            DX
+	JNZ             loop63
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop62
+	VZEROUPPER
+	RET
+
+ahead4:
+loop64:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop65:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	VCVTPH2PS       (SI), Z24
+	VCVTPH2PS       32(SI), Z25
+	VPANDD          128(SI), Z30, Z16
+	VPSRLW          $0x04, 128(SI), Z20
+	VPANDD          Z30, Z20, Z20
+	VPANDD          192(SI), Z30, Z17
+	VPSRLW          $0x04, 192(SI), Z21
+	VPANDD          Z30, Z21, Z21
+	VPANDD          256(SI), Z30, Z18
+	VPSRLW          $0x04, 256(SI), Z22
+	VPANDD          Z30, Z22, Z22
+	VPANDD          320(SI), Z30, Z19
+	VPSRLW          $0x04, 320(SI), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSLLW          $0x04, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VPSLLW          $0x03, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VPSLLW          $0x02, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VPSLLW          $0x01, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VPSRLW          $0x01, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VPSRLW          $0x02, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VPSRLW          $0x03, 64(SI), Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VADDPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VADDPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VADDPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VADDPS          Z31, Z29, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	ADDQ            $0x00000180, SI
+	DECQ            DX
+	JNZ             loop65
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z2, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z3, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop64
+	VZEROUPPER
+	RET
+
+// func mulQ8_0AVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ8_0AVX512(SB), NOSPLIT, $0-64
 	MOVQ         dst+0(FP), AX
 	MOVQ         stride+8(FP), BX
 	SHLQ         $0x02, BX
@@ -3012,21 +4110,32 @@ TEXT ·mulQ8_0AVX512(SB), NOSPLIT, $0-56
 	MOVQ         records+40(FP), R13
 	VPBROADCASTD nibbleMask512<>+0(SB), Z30
 	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
 	CMPQ         R12, $0x02
-	JEQ          tile2
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
 
-loop41:
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop66:
 	VPXORD Z0, Z0, Z0
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop42:
+loop67:
 	VCVTPH2PS     (SI), Z24
 	VMOVDQU64     32(SI), Z16
 	VMOVDQU64     96(SI), Z17
@@ -3054,24 +4163,24 @@ loop42:
 	ADDQ          $0x00000034, DI
 	ADDQ          $0x00000220, SI
 	DECQ          DX
-	JNZ           loop42
+	JNZ           loop67
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop41
+	JNZ           loop66
 	VZEROUPPER
 	RET
 
 tile2:
-loop43:
+loop68:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop44:
+loop69:
 	VCVTPH2PS     (SI), Z24
 	VMOVDQU64     32(SI), Z16
 	VMOVDQU64     96(SI), Z17
@@ -3114,7 +4223,7 @@ loop44:
 	ADDQ          $0x00000068, DI
 	ADDQ          $0x00000220, SI
 	DECQ          DX
-	JNZ           loop44
+	JNZ           loop69
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -3122,12 +4231,12 @@ loop44:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop43
+	JNZ           loop68
 	VZEROUPPER
 	RET
 
 tile4:
-loop45:
+loop70:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3135,7 +4244,7 @@ loop45:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop46:
+loop71:
 	VCVTPH2PS     (SI), Z24
 	VMOVDQU64     32(SI), Z16
 	VMOVDQU64     96(SI), Z17
@@ -3200,7 +4309,7 @@ loop46:
 	ADDQ          $0x000000d0, DI
 	ADDQ          $0x00000220, SI
 	DECQ          DX
-	JNZ           loop46
+	JNZ           loop71
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -3212,12 +4321,12 @@ loop46:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop45
+	JNZ           loop70
 	VZEROUPPER
 	RET
 
 tile8:
-loop47:
+loop72:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3229,7 +4338,7 @@ loop47:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop48:
+loop73:
 	VCVTPH2PS     (SI), Z24
 	VMOVDQU64     32(SI), Z16
 	VMOVDQU64     96(SI), Z17
@@ -3346,7 +4455,7 @@ loop48:
 	ADDQ          $0x000001a0, DI
 	ADDQ          $0x00000220, SI
 	DECQ          DX
-	JNZ           loop48
+	JNZ           loop73
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -3366,12 +4475,12 @@ loop48:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop47
+	JNZ           loop72
 	VZEROUPPER
 	RET
 
 tile16:
-loop49:
+loop74:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -3391,7 +4500,7 @@ loop49:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop50:
+loop75:
 	VCVTPH2PS     (SI), Z24
 	VMOVDQU64     32(SI), Z16
 	VMOVDQU64     96(SI), Z17
@@ -3612,7 +4721,7 @@ loop50:
 	ADDQ          $0x00000340, DI
 	ADDQ          $0x00000220, SI
 	DECQ          DX
-	JNZ           loop50
+	JNZ           loop75
 	MOVQ          AX, R15
 	VMOVUPS       Z0, (R15)
 	ADDQ          BX, R15
@@ -3648,3245 +4757,3973 @@ loop50:
 	ADDQ          BX, R15
 	ADDQ          $0x00000040, AX
 	DECQ          CX
-	JNZ           loop49
+	JNZ           loop74
 	VZEROUPPER
 	RET
 
-// func mulQ4_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·mulQ4_KAVX512(SB), NOSPLIT, $0-56
-	MOVQ         dst+0(FP), AX
-	MOVQ         stride+8(FP), BX
-	SHLQ         $0x02, BX
-	MOVQ         panels+16(FP), SI
-	MOVQ         n+24(FP), CX
-	MOVQ         records+40(FP), R13
-	VPBROADCASTD nibbleMask512<>+0(SB), Z30
-	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
-	CMPQ         R12, $0x02
-	JEQ          tile2
-
-loop51:
-	VPXORD Z0, Z0, Z0
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop52:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000004, R12
-
-loop53:
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     64(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     192(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPANDD        320(R8), Z30, Z16
-	VPANDD        384(R8), Z30, Z17
-	VPANDD        448(R8), Z30, Z18
-	VPANDD        512(R8), Z30, Z19
-	VPANDD        576(R8), Z30, Z20
-	VPANDD        640(R8), Z30, Z21
-	VPANDD        704(R8), Z30, Z22
-	VPANDD        768(R8), Z30, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 16(DI), Z20, Z27
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 20(DI), Z21, Z27
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 24(DI), Z22, Z27
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 28(DI), Z23, Z27
-	VPADDD        Z27, Z26, Z26
-	VCVTDQ2PS     Z26, Z26
-	VMULPS        Z26, Z24, Z26
-	VMULPS.BCST   48(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   32(DI), Z26, Z26
-	VADDPS        Z26, Z0, Z0
-	ADDQ          $0x00000034, DI
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     80(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     208(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPSRLW        $0x04, 320(R8), Z16
-	VPANDD        Z30, Z16, Z16
-	VPSRLW        $0x04, 384(R8), Z17
-	VPANDD        Z30, Z17, Z17
-	VPSRLW        $0x04, 448(R8), Z18
-	VPANDD        Z30, Z18, Z18
-	VPSRLW        $0x04, 512(R8), Z19
-	VPANDD        Z30, Z19, Z19
-	VPSRLW        $0x04, 576(R8), Z20
-	VPANDD        Z30, Z20, Z20
-	VPSRLW        $0x04, 640(R8), Z21
-	VPANDD        Z30, Z21, Z21
-	VPSRLW        $0x04, 704(R8), Z22
-	VPANDD        Z30, Z22, Z22
-	VPSRLW        $0x04, 768(R8), Z23
-	VPANDD        Z30, Z23, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 16(DI), Z20, Z27
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 20(DI), Z21, Z27
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 24(DI), Z22, Z27
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 28(DI), Z23, Z27
-	VPADDD        Z27, Z26, Z26
-	VCVTDQ2PS     Z26, Z26
-	VMULPS        Z26, Z24, Z26
-	VMULPS.BCST   48(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   32(DI), Z26, Z26
-	VADDPS        Z26, Z0, Z0
-	ADDQ          $0x00000034, DI
-	ADDQ          $0x00000020, R9
-	ADDQ          $0x00000200, R8
-	DECQ          R12
-	JNZ           loop53
-	ADDQ          $0x00000940, SI
-	DECQ          DX
-	JNZ           loop52
-	MOVQ          AX, R15
-	VMOVUPS       Z0, (R15)
-	ADDQ          BX, R15
-	ADDQ          $0x00000040, AX
-	DECQ          CX
-	JNZ           loop51
-	VZEROUPPER
-	RET
-
-tile2:
-loop54:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop55:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000004, R12
-
-loop56:
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     64(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     192(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPANDD        320(R8), Z30, Z16
-	VPANDD        384(R8), Z30, Z17
-	VPANDD        448(R8), Z30, Z18
-	VPANDD        512(R8), Z30, Z19
-	VPANDD        576(R8), Z30, Z20
-	VPANDD        640(R8), Z30, Z21
-	VPANDD        704(R8), Z30, Z22
-	VPANDD        768(R8), Z30, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 16(DI), Z20, Z27
-	VPDPBUSD.BCST 32(DI), Z16, Z28
-	VPDPBUSD.BCST 48(DI), Z20, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 20(DI), Z21, Z27
-	VPDPBUSD.BCST 36(DI), Z17, Z28
-	VPDPBUSD.BCST 52(DI), Z21, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 24(DI), Z22, Z27
-	VPDPBUSD.BCST 40(DI), Z18, Z28
-	VPDPBUSD.BCST 56(DI), Z22, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 28(DI), Z23, Z27
-	VPDPBUSD.BCST 44(DI), Z19, Z28
-	VPDPBUSD.BCST 60(DI), Z23, Z29
-	VPADDD        Z27, Z26, Z26
-	VPADDD        Z29, Z28, Z28
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z28, Z28
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z28, Z24, Z28
-	VMULPS.BCST   96(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   100(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   64(DI), Z26, Z26
-	VMULPS.BCST   68(DI), Z28, Z28
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z28, Z1, Z1
-	ADDQ          $0x00000068, DI
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     80(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     208(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPSRLW        $0x04, 320(R8), Z16
-	VPANDD        Z30, Z16, Z16
-	VPSRLW        $0x04, 384(R8), Z17
-	VPANDD        Z30, Z17, Z17
-	VPSRLW        $0x04, 448(R8), Z18
-	VPANDD        Z30, Z18, Z18
-	VPSRLW        $0x04, 512(R8), Z19
-	VPANDD        Z30, Z19, Z19
-	VPSRLW        $0x04, 576(R8), Z20
-	VPANDD        Z30, Z20, Z20
-	VPSRLW        $0x04, 640(R8), Z21
-	VPANDD        Z30, Z21, Z21
-	VPSRLW        $0x04, 704(R8), Z22
-	VPANDD        Z30, Z22, Z22
-	VPSRLW        $0x04, 768(R8), Z23
-	VPANDD        Z30, Z23, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 16(DI), Z20, Z27
-	VPDPBUSD.BCST 32(DI), Z16, Z28
-	VPDPBUSD.BCST 48(DI), Z20, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 20(DI), Z21, Z27
-	VPDPBUSD.BCST 36(DI), Z17, Z28
-	VPDPBUSD.BCST 52(DI), Z21, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 24(DI), Z22, Z27
-	VPDPBUSD.BCST 40(DI), Z18, Z28
-	VPDPBUSD.BCST 56(DI), Z22, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 28(DI), Z23, Z27
-	VPDPBUSD.BCST 44(DI), Z19, Z28
-	VPDPBUSD.BCST 60(DI), Z23, Z29
-	VPADDD        Z27, Z26, Z26
-	VPADDD        Z29, Z28, Z28
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z28, Z28
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z28, Z24, Z28
-	VMULPS.BCST   96(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   100(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   64(DI), Z26, Z26
-	VMULPS.BCST   68(DI), Z28, Z28
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z28, Z1, Z1
-	ADDQ          $0x00000068, DI
-	ADDQ          $0x00000020, R9
-	ADDQ          $0x00000200, R8
-	DECQ          R12
-	JNZ           loop56
-	ADDQ          $0x00000940, SI
-	DECQ          DX
-	JNZ           loop55
-	MOVQ          AX, R15
-	VMOVUPS       Z0, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z1, (R15)
-	ADDQ          BX, R15
-	ADDQ          $0x00000040, AX
-	DECQ          CX
-	JNZ           loop54
-	VZEROUPPER
-	RET
-
-tile4:
-loop57:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop58:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000004, R12
-
-loop59:
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     64(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     192(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPANDD        320(R8), Z30, Z16
-	VPANDD        384(R8), Z30, Z17
-	VPANDD        448(R8), Z30, Z18
-	VPANDD        512(R8), Z30, Z19
-	VPANDD        576(R8), Z30, Z20
-	VPANDD        640(R8), Z30, Z21
-	VPANDD        704(R8), Z30, Z22
-	VPANDD        768(R8), Z30, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 32(DI), Z16, Z27
-	VPDPBUSD.BCST 64(DI), Z16, Z28
-	VPDPBUSD.BCST 96(DI), Z16, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 36(DI), Z17, Z27
-	VPDPBUSD.BCST 68(DI), Z17, Z28
-	VPDPBUSD.BCST 100(DI), Z17, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 40(DI), Z18, Z27
-	VPDPBUSD.BCST 72(DI), Z18, Z28
-	VPDPBUSD.BCST 104(DI), Z18, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 44(DI), Z19, Z27
-	VPDPBUSD.BCST 76(DI), Z19, Z28
-	VPDPBUSD.BCST 108(DI), Z19, Z29
-	VPDPBUSD.BCST 16(DI), Z20, Z26
-	VPDPBUSD.BCST 48(DI), Z20, Z27
-	VPDPBUSD.BCST 80(DI), Z20, Z28
-	VPDPBUSD.BCST 112(DI), Z20, Z29
-	VPDPBUSD.BCST 20(DI), Z21, Z26
-	VPDPBUSD.BCST 52(DI), Z21, Z27
-	VPDPBUSD.BCST 84(DI), Z21, Z28
-	VPDPBUSD.BCST 116(DI), Z21, Z29
-	VPDPBUSD.BCST 24(DI), Z22, Z26
-	VPDPBUSD.BCST 56(DI), Z22, Z27
-	VPDPBUSD.BCST 88(DI), Z22, Z28
-	VPDPBUSD.BCST 120(DI), Z22, Z29
-	VPDPBUSD.BCST 28(DI), Z23, Z26
-	VPDPBUSD.BCST 60(DI), Z23, Z27
-	VPDPBUSD.BCST 92(DI), Z23, Z28
-	VPDPBUSD.BCST 124(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   192(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   196(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   200(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   204(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   128(DI), Z26, Z26
-	VMULPS.BCST   132(DI), Z27, Z27
-	VMULPS.BCST   136(DI), Z28, Z28
-	VMULPS.BCST   140(DI), Z29, Z29
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z27, Z1, Z1
-	VADDPS        Z28, Z2, Z2
-	VADDPS        Z29, Z3, Z3
-	ADDQ          $0x000000d0, DI
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     80(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     208(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPSRLW        $0x04, 320(R8), Z16
-	VPANDD        Z30, Z16, Z16
-	VPSRLW        $0x04, 384(R8), Z17
-	VPANDD        Z30, Z17, Z17
-	VPSRLW        $0x04, 448(R8), Z18
-	VPANDD        Z30, Z18, Z18
-	VPSRLW        $0x04, 512(R8), Z19
-	VPANDD        Z30, Z19, Z19
-	VPSRLW        $0x04, 576(R8), Z20
-	VPANDD        Z30, Z20, Z20
-	VPSRLW        $0x04, 640(R8), Z21
-	VPANDD        Z30, Z21, Z21
-	VPSRLW        $0x04, 704(R8), Z22
-	VPANDD        Z30, Z22, Z22
-	VPSRLW        $0x04, 768(R8), Z23
-	VPANDD        Z30, Z23, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 32(DI), Z16, Z27
-	VPDPBUSD.BCST 64(DI), Z16, Z28
-	VPDPBUSD.BCST 96(DI), Z16, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 36(DI), Z17, Z27
-	VPDPBUSD.BCST 68(DI), Z17, Z28
-	VPDPBUSD.BCST 100(DI), Z17, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 40(DI), Z18, Z27
-	VPDPBUSD.BCST 72(DI), Z18, Z28
-	VPDPBUSD.BCST 104(DI), Z18, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 44(DI), Z19, Z27
-	VPDPBUSD.BCST 76(DI), Z19, Z28
-	VPDPBUSD.BCST 108(DI), Z19, Z29
-	VPDPBUSD.BCST 16(DI), Z20, Z26
-	VPDPBUSD.BCST 48(DI), Z20, Z27
-	VPDPBUSD.BCST 80(DI), Z20, Z28
-	VPDPBUSD.BCST 112(DI), Z20, Z29
-	VPDPBUSD.BCST 20(DI), Z21, Z26
-	VPDPBUSD.BCST 52(DI), Z21, Z27
-	VPDPBUSD.BCST 84(DI), Z21, Z28
-	VPDPBUSD.BCST 116(DI), Z21, Z29
-	VPDPBUSD.BCST 24(DI), Z22, Z26
-	VPDPBUSD.BCST 56(DI), Z22, Z27
-	VPDPBUSD.BCST 88(DI), Z22, Z28
-	VPDPBUSD.BCST 120(DI), Z22, Z29
-	VPDPBUSD.BCST 28(DI), Z23, Z26
-	VPDPBUSD.BCST 60(DI), Z23, Z27
-	VPDPBUSD.BCST 92(DI), Z23, Z28
-	VPDPBUSD.BCST 124(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   192(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   196(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   200(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   204(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   128(DI), Z26, Z26
-	VMULPS.BCST   132(DI), Z27, Z27
-	VMULPS.BCST   136(DI), Z28, Z28
-	VMULPS.BCST   140(DI), Z29, Z29
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z27, Z1, Z1
-	VADDPS        Z28, Z2, Z2
-	VADDPS        Z29, Z3, Z3
-	ADDQ          $0x000000d0, DI
-	ADDQ          $0x00000020, R9
-	ADDQ          $0x00000200, R8
-	DECQ          R12
-	JNZ           loop59
-	ADDQ          $0x00000940, SI
-	DECQ          DX
-	JNZ           loop58
-	MOVQ          AX, R15
-	VMOVUPS       Z0, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z1, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z2, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z3, (R15)
-	ADDQ          BX, R15
-	ADDQ          $0x00000040, AX
-	DECQ          CX
-	JNZ           loop57
-	VZEROUPPER
-	RET
-
-tile8:
-loop60:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop61:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000004, R12
-
-loop62:
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     64(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     192(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPANDD        320(R8), Z30, Z16
-	VPANDD        384(R8), Z30, Z17
-	VPANDD        448(R8), Z30, Z18
-	VPANDD        512(R8), Z30, Z19
-	VPANDD        576(R8), Z30, Z20
-	VPANDD        640(R8), Z30, Z21
-	VPANDD        704(R8), Z30, Z22
-	VPANDD        768(R8), Z30, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 32(DI), Z16, Z27
-	VPDPBUSD.BCST 64(DI), Z16, Z28
-	VPDPBUSD.BCST 96(DI), Z16, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 36(DI), Z17, Z27
-	VPDPBUSD.BCST 68(DI), Z17, Z28
-	VPDPBUSD.BCST 100(DI), Z17, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 40(DI), Z18, Z27
-	VPDPBUSD.BCST 72(DI), Z18, Z28
-	VPDPBUSD.BCST 104(DI), Z18, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 44(DI), Z19, Z27
-	VPDPBUSD.BCST 76(DI), Z19, Z28
-	VPDPBUSD.BCST 108(DI), Z19, Z29
-	VPDPBUSD.BCST 16(DI), Z20, Z26
-	VPDPBUSD.BCST 48(DI), Z20, Z27
-	VPDPBUSD.BCST 80(DI), Z20, Z28
-	VPDPBUSD.BCST 112(DI), Z20, Z29
-	VPDPBUSD.BCST 20(DI), Z21, Z26
-	VPDPBUSD.BCST 52(DI), Z21, Z27
-	VPDPBUSD.BCST 84(DI), Z21, Z28
-	VPDPBUSD.BCST 116(DI), Z21, Z29
-	VPDPBUSD.BCST 24(DI), Z22, Z26
-	VPDPBUSD.BCST 56(DI), Z22, Z27
-	VPDPBUSD.BCST 88(DI), Z22, Z28
-	VPDPBUSD.BCST 120(DI), Z22, Z29
-	VPDPBUSD.BCST 28(DI), Z23, Z26
-	VPDPBUSD.BCST 60(DI), Z23, Z27
-	VPDPBUSD.BCST 92(DI), Z23, Z28
-	VPDPBUSD.BCST 124(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   384(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   388(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   392(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   396(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   256(DI), Z26, Z26
-	VMULPS.BCST   260(DI), Z27, Z27
-	VMULPS.BCST   264(DI), Z28, Z28
-	VMULPS.BCST   268(DI), Z29, Z29
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z27, Z1, Z1
-	VADDPS        Z28, Z2, Z2
-	VADDPS        Z29, Z3, Z3
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 128(DI), Z16, Z26
-	VPDPBUSD.BCST 160(DI), Z16, Z27
-	VPDPBUSD.BCST 192(DI), Z16, Z28
-	VPDPBUSD.BCST 224(DI), Z16, Z29
-	VPDPBUSD.BCST 132(DI), Z17, Z26
-	VPDPBUSD.BCST 164(DI), Z17, Z27
-	VPDPBUSD.BCST 196(DI), Z17, Z28
-	VPDPBUSD.BCST 228(DI), Z17, Z29
-	VPDPBUSD.BCST 136(DI), Z18, Z26
-	VPDPBUSD.BCST 168(DI), Z18, Z27
-	VPDPBUSD.BCST 200(DI), Z18, Z28
-	VPDPBUSD.BCST 232(DI), Z18, Z29
-	VPDPBUSD.BCST 140(DI), Z19, Z26
-	VPDPBUSD.BCST 172(DI), Z19, Z27
-	VPDPBUSD.BCST 204(DI), Z19, Z28
-	VPDPBUSD.BCST 236(DI), Z19, Z29
-	VPDPBUSD.BCST 144(DI), Z20, Z26
-	VPDPBUSD.BCST 176(DI), Z20, Z27
-	VPDPBUSD.BCST 208(DI), Z20, Z28
-	VPDPBUSD.BCST 240(DI), Z20, Z29
-	VPDPBUSD.BCST 148(DI), Z21, Z26
-	VPDPBUSD.BCST 180(DI), Z21, Z27
-	VPDPBUSD.BCST 212(DI), Z21, Z28
-	VPDPBUSD.BCST 244(DI), Z21, Z29
-	VPDPBUSD.BCST 152(DI), Z22, Z26
-	VPDPBUSD.BCST 184(DI), Z22, Z27
-	VPDPBUSD.BCST 216(DI), Z22, Z28
-	VPDPBUSD.BCST 248(DI), Z22, Z29
-	VPDPBUSD.BCST 156(DI), Z23, Z26
-	VPDPBUSD.BCST 188(DI), Z23, Z27
-	VPDPBUSD.BCST 220(DI), Z23, Z28
-	VPDPBUSD.BCST 252(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   400(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   404(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   408(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   412(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   272(DI), Z26, Z26
-	VMULPS.BCST   276(DI), Z27, Z27
-	VMULPS.BCST   280(DI), Z28, Z28
-	VMULPS.BCST   284(DI), Z29, Z29
-	VADDPS        Z26, Z4, Z4
-	VADDPS        Z27, Z5, Z5
-	VADDPS        Z28, Z6, Z6
-	VADDPS        Z29, Z7, Z7
-	ADDQ          $0x000001a0, DI
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     80(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     208(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPSRLW        $0x04, 320(R8), Z16
-	VPANDD        Z30, Z16, Z16
-	VPSRLW        $0x04, 384(R8), Z17
-	VPANDD        Z30, Z17, Z17
-	VPSRLW        $0x04, 448(R8), Z18
-	VPANDD        Z30, Z18, Z18
-	VPSRLW        $0x04, 512(R8), Z19
-	VPANDD        Z30, Z19, Z19
-	VPSRLW        $0x04, 576(R8), Z20
-	VPANDD        Z30, Z20, Z20
-	VPSRLW        $0x04, 640(R8), Z21
-	VPANDD        Z30, Z21, Z21
-	VPSRLW        $0x04, 704(R8), Z22
-	VPANDD        Z30, Z22, Z22
-	VPSRLW        $0x04, 768(R8), Z23
-	VPANDD        Z30, Z23, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 32(DI), Z16, Z27
-	VPDPBUSD.BCST 64(DI), Z16, Z28
-	VPDPBUSD.BCST 96(DI), Z16, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 36(DI), Z17, Z27
-	VPDPBUSD.BCST 68(DI), Z17, Z28
-	VPDPBUSD.BCST 100(DI), Z17, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 40(DI), Z18, Z27
-	VPDPBUSD.BCST 72(DI), Z18, Z28
-	VPDPBUSD.BCST 104(DI), Z18, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 44(DI), Z19, Z27
-	VPDPBUSD.BCST 76(DI), Z19, Z28
-	VPDPBUSD.BCST 108(DI), Z19, Z29
-	VPDPBUSD.BCST 16(DI), Z20, Z26
-	VPDPBUSD.BCST 48(DI), Z20, Z27
-	VPDPBUSD.BCST 80(DI), Z20, Z28
-	VPDPBUSD.BCST 112(DI), Z20, Z29
-	VPDPBUSD.BCST 20(DI), Z21, Z26
-	VPDPBUSD.BCST 52(DI), Z21, Z27
-	VPDPBUSD.BCST 84(DI), Z21, Z28
-	VPDPBUSD.BCST 116(DI), Z21, Z29
-	VPDPBUSD.BCST 24(DI), Z22, Z26
-	VPDPBUSD.BCST 56(DI), Z22, Z27
-	VPDPBUSD.BCST 88(DI), Z22, Z28
-	VPDPBUSD.BCST 120(DI), Z22, Z29
-	VPDPBUSD.BCST 28(DI), Z23, Z26
-	VPDPBUSD.BCST 60(DI), Z23, Z27
-	VPDPBUSD.BCST 92(DI), Z23, Z28
-	VPDPBUSD.BCST 124(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   384(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   388(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   392(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   396(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   256(DI), Z26, Z26
-	VMULPS.BCST   260(DI), Z27, Z27
-	VMULPS.BCST   264(DI), Z28, Z28
-	VMULPS.BCST   268(DI), Z29, Z29
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z27, Z1, Z1
-	VADDPS        Z28, Z2, Z2
-	VADDPS        Z29, Z3, Z3
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 128(DI), Z16, Z26
-	VPDPBUSD.BCST 160(DI), Z16, Z27
-	VPDPBUSD.BCST 192(DI), Z16, Z28
-	VPDPBUSD.BCST 224(DI), Z16, Z29
-	VPDPBUSD.BCST 132(DI), Z17, Z26
-	VPDPBUSD.BCST 164(DI), Z17, Z27
-	VPDPBUSD.BCST 196(DI), Z17, Z28
-	VPDPBUSD.BCST 228(DI), Z17, Z29
-	VPDPBUSD.BCST 136(DI), Z18, Z26
-	VPDPBUSD.BCST 168(DI), Z18, Z27
-	VPDPBUSD.BCST 200(DI), Z18, Z28
-	VPDPBUSD.BCST 232(DI), Z18, Z29
-	VPDPBUSD.BCST 140(DI), Z19, Z26
-	VPDPBUSD.BCST 172(DI), Z19, Z27
-	VPDPBUSD.BCST 204(DI), Z19, Z28
-	VPDPBUSD.BCST 236(DI), Z19, Z29
-	VPDPBUSD.BCST 144(DI), Z20, Z26
-	VPDPBUSD.BCST 176(DI), Z20, Z27
-	VPDPBUSD.BCST 208(DI), Z20, Z28
-	VPDPBUSD.BCST 240(DI), Z20, Z29
-	VPDPBUSD.BCST 148(DI), Z21, Z26
-	VPDPBUSD.BCST 180(DI), Z21, Z27
-	VPDPBUSD.BCST 212(DI), Z21, Z28
-	VPDPBUSD.BCST 244(DI), Z21, Z29
-	VPDPBUSD.BCST 152(DI), Z22, Z26
-	VPDPBUSD.BCST 184(DI), Z22, Z27
-	VPDPBUSD.BCST 216(DI), Z22, Z28
-	VPDPBUSD.BCST 248(DI), Z22, Z29
-	VPDPBUSD.BCST 156(DI), Z23, Z26
-	VPDPBUSD.BCST 188(DI), Z23, Z27
-	VPDPBUSD.BCST 220(DI), Z23, Z28
-	VPDPBUSD.BCST 252(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   400(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   404(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   408(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   412(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   272(DI), Z26, Z26
-	VMULPS.BCST   276(DI), Z27, Z27
-	VMULPS.BCST   280(DI), Z28, Z28
-	VMULPS.BCST   284(DI), Z29, Z29
-	VADDPS        Z26, Z4, Z4
-	VADDPS        Z27, Z5, Z5
-	VADDPS        Z28, Z6, Z6
-	VADDPS        Z29, Z7, Z7
-	ADDQ          $0x000001a0, DI
-	ADDQ          $0x00000020, R9
-	ADDQ          $0x00000200, R8
-	DECQ          R12
-	JNZ           loop62
-	ADDQ          $0x00000940, SI
-	DECQ          DX
-	JNZ           loop61
-	MOVQ          AX, R15
-	VMOVUPS       Z0, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z1, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z2, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z3, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z4, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z5, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z6, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z7, (R15)
-	ADDQ          BX, R15
-	ADDQ          $0x00000040, AX
-	DECQ          CX
-	JNZ           loop60
-	VZEROUPPER
-	RET
-
-tile16:
-loop63:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop64:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000004, R12
-
-loop65:
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     64(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     192(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPANDD        320(R8), Z30, Z16
-	VPANDD        384(R8), Z30, Z17
-	VPANDD        448(R8), Z30, Z18
-	VPANDD        512(R8), Z30, Z19
-	VPANDD        576(R8), Z30, Z20
-	VPANDD        640(R8), Z30, Z21
-	VPANDD        704(R8), Z30, Z22
-	VPANDD        768(R8), Z30, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 32(DI), Z16, Z27
-	VPDPBUSD.BCST 64(DI), Z16, Z28
-	VPDPBUSD.BCST 96(DI), Z16, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 36(DI), Z17, Z27
-	VPDPBUSD.BCST 68(DI), Z17, Z28
-	VPDPBUSD.BCST 100(DI), Z17, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 40(DI), Z18, Z27
-	VPDPBUSD.BCST 72(DI), Z18, Z28
-	VPDPBUSD.BCST 104(DI), Z18, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 44(DI), Z19, Z27
-	VPDPBUSD.BCST 76(DI), Z19, Z28
-	VPDPBUSD.BCST 108(DI), Z19, Z29
-	VPDPBUSD.BCST 16(DI), Z20, Z26
-	VPDPBUSD.BCST 48(DI), Z20, Z27
-	VPDPBUSD.BCST 80(DI), Z20, Z28
-	VPDPBUSD.BCST 112(DI), Z20, Z29
-	VPDPBUSD.BCST 20(DI), Z21, Z26
-	VPDPBUSD.BCST 52(DI), Z21, Z27
-	VPDPBUSD.BCST 84(DI), Z21, Z28
-	VPDPBUSD.BCST 116(DI), Z21, Z29
-	VPDPBUSD.BCST 24(DI), Z22, Z26
-	VPDPBUSD.BCST 56(DI), Z22, Z27
-	VPDPBUSD.BCST 88(DI), Z22, Z28
-	VPDPBUSD.BCST 120(DI), Z22, Z29
-	VPDPBUSD.BCST 28(DI), Z23, Z26
-	VPDPBUSD.BCST 60(DI), Z23, Z27
-	VPDPBUSD.BCST 92(DI), Z23, Z28
-	VPDPBUSD.BCST 124(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   768(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   772(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   776(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   780(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   512(DI), Z26, Z26
-	VMULPS.BCST   516(DI), Z27, Z27
-	VMULPS.BCST   520(DI), Z28, Z28
-	VMULPS.BCST   524(DI), Z29, Z29
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z27, Z1, Z1
-	VADDPS        Z28, Z2, Z2
-	VADDPS        Z29, Z3, Z3
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 128(DI), Z16, Z26
-	VPDPBUSD.BCST 160(DI), Z16, Z27
-	VPDPBUSD.BCST 192(DI), Z16, Z28
-	VPDPBUSD.BCST 224(DI), Z16, Z29
-	VPDPBUSD.BCST 132(DI), Z17, Z26
-	VPDPBUSD.BCST 164(DI), Z17, Z27
-	VPDPBUSD.BCST 196(DI), Z17, Z28
-	VPDPBUSD.BCST 228(DI), Z17, Z29
-	VPDPBUSD.BCST 136(DI), Z18, Z26
-	VPDPBUSD.BCST 168(DI), Z18, Z27
-	VPDPBUSD.BCST 200(DI), Z18, Z28
-	VPDPBUSD.BCST 232(DI), Z18, Z29
-	VPDPBUSD.BCST 140(DI), Z19, Z26
-	VPDPBUSD.BCST 172(DI), Z19, Z27
-	VPDPBUSD.BCST 204(DI), Z19, Z28
-	VPDPBUSD.BCST 236(DI), Z19, Z29
-	VPDPBUSD.BCST 144(DI), Z20, Z26
-	VPDPBUSD.BCST 176(DI), Z20, Z27
-	VPDPBUSD.BCST 208(DI), Z20, Z28
-	VPDPBUSD.BCST 240(DI), Z20, Z29
-	VPDPBUSD.BCST 148(DI), Z21, Z26
-	VPDPBUSD.BCST 180(DI), Z21, Z27
-	VPDPBUSD.BCST 212(DI), Z21, Z28
-	VPDPBUSD.BCST 244(DI), Z21, Z29
-	VPDPBUSD.BCST 152(DI), Z22, Z26
-	VPDPBUSD.BCST 184(DI), Z22, Z27
-	VPDPBUSD.BCST 216(DI), Z22, Z28
-	VPDPBUSD.BCST 248(DI), Z22, Z29
-	VPDPBUSD.BCST 156(DI), Z23, Z26
-	VPDPBUSD.BCST 188(DI), Z23, Z27
-	VPDPBUSD.BCST 220(DI), Z23, Z28
-	VPDPBUSD.BCST 252(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   784(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   788(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   792(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   796(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   528(DI), Z26, Z26
-	VMULPS.BCST   532(DI), Z27, Z27
-	VMULPS.BCST   536(DI), Z28, Z28
-	VMULPS.BCST   540(DI), Z29, Z29
-	VADDPS        Z26, Z4, Z4
-	VADDPS        Z27, Z5, Z5
-	VADDPS        Z28, Z6, Z6
-	VADDPS        Z29, Z7, Z7
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 256(DI), Z16, Z26
-	VPDPBUSD.BCST 288(DI), Z16, Z27
-	VPDPBUSD.BCST 320(DI), Z16, Z28
-	VPDPBUSD.BCST 352(DI), Z16, Z29
-	VPDPBUSD.BCST 260(DI), Z17, Z26
-	VPDPBUSD.BCST 292(DI), Z17, Z27
-	VPDPBUSD.BCST 324(DI), Z17, Z28
-	VPDPBUSD.BCST 356(DI), Z17, Z29
-	VPDPBUSD.BCST 264(DI), Z18, Z26
-	VPDPBUSD.BCST 296(DI), Z18, Z27
-	VPDPBUSD.BCST 328(DI), Z18, Z28
-	VPDPBUSD.BCST 360(DI), Z18, Z29
-	VPDPBUSD.BCST 268(DI), Z19, Z26
-	VPDPBUSD.BCST 300(DI), Z19, Z27
-	VPDPBUSD.BCST 332(DI), Z19, Z28
-	VPDPBUSD.BCST 364(DI), Z19, Z29
-	VPDPBUSD.BCST 272(DI), Z20, Z26
-	VPDPBUSD.BCST 304(DI), Z20, Z27
-	VPDPBUSD.BCST 336(DI), Z20, Z28
-	VPDPBUSD.BCST 368(DI), Z20, Z29
-	VPDPBUSD.BCST 276(DI), Z21, Z26
-	VPDPBUSD.BCST 308(DI), Z21, Z27
-	VPDPBUSD.BCST 340(DI), Z21, Z28
-	VPDPBUSD.BCST 372(DI), Z21, Z29
-	VPDPBUSD.BCST 280(DI), Z22, Z26
-	VPDPBUSD.BCST 312(DI), Z22, Z27
-	VPDPBUSD.BCST 344(DI), Z22, Z28
-	VPDPBUSD.BCST 376(DI), Z22, Z29
-	VPDPBUSD.BCST 284(DI), Z23, Z26
-	VPDPBUSD.BCST 316(DI), Z23, Z27
-	VPDPBUSD.BCST 348(DI), Z23, Z28
-	VPDPBUSD.BCST 380(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   800(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   804(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   808(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   812(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   544(DI), Z26, Z26
-	VMULPS.BCST   548(DI), Z27, Z27
-	VMULPS.BCST   552(DI), Z28, Z28
-	VMULPS.BCST   556(DI), Z29, Z29
-	VADDPS        Z26, Z8, Z8
-	VADDPS        Z27, Z9, Z9
-	VADDPS        Z28, Z10, Z10
-	VADDPS        Z29, Z11, Z11
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 384(DI), Z16, Z26
-	VPDPBUSD.BCST 416(DI), Z16, Z27
-	VPDPBUSD.BCST 448(DI), Z16, Z28
-	VPDPBUSD.BCST 480(DI), Z16, Z29
-	VPDPBUSD.BCST 388(DI), Z17, Z26
-	VPDPBUSD.BCST 420(DI), Z17, Z27
-	VPDPBUSD.BCST 452(DI), Z17, Z28
-	VPDPBUSD.BCST 484(DI), Z17, Z29
-	VPDPBUSD.BCST 392(DI), Z18, Z26
-	VPDPBUSD.BCST 424(DI), Z18, Z27
-	VPDPBUSD.BCST 456(DI), Z18, Z28
-	VPDPBUSD.BCST 488(DI), Z18, Z29
-	VPDPBUSD.BCST 396(DI), Z19, Z26
-	VPDPBUSD.BCST 428(DI), Z19, Z27
-	VPDPBUSD.BCST 460(DI), Z19, Z28
-	VPDPBUSD.BCST 492(DI), Z19, Z29
-	VPDPBUSD.BCST 400(DI), Z20, Z26
-	VPDPBUSD.BCST 432(DI), Z20, Z27
-	VPDPBUSD.BCST 464(DI), Z20, Z28
-	VPDPBUSD.BCST 496(DI), Z20, Z29
-	VPDPBUSD.BCST 404(DI), Z21, Z26
-	VPDPBUSD.BCST 436(DI), Z21, Z27
-	VPDPBUSD.BCST 468(DI), Z21, Z28
-	VPDPBUSD.BCST 500(DI), Z21, Z29
-	VPDPBUSD.BCST 408(DI), Z22, Z26
-	VPDPBUSD.BCST 440(DI), Z22, Z27
-	VPDPBUSD.BCST 472(DI), Z22, Z28
-	VPDPBUSD.BCST 504(DI), Z22, Z29
-	VPDPBUSD.BCST 412(DI), Z23, Z26
-	VPDPBUSD.BCST 444(DI), Z23, Z27
-	VPDPBUSD.BCST 476(DI), Z23, Z28
-	VPDPBUSD.BCST 508(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   816(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   820(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   824(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   828(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   560(DI), Z26, Z26
-	VMULPS.BCST   564(DI), Z27, Z27
-	VMULPS.BCST   568(DI), Z28, Z28
-	VMULPS.BCST   572(DI), Z29, Z29
-	VADDPS        Z26, Z12, Z12
-	VADDPS        Z27, Z13, Z13
-	VADDPS        Z28, Z14, Z14
-	VADDPS        Z29, Z15, Z15
-	ADDQ          $0x00000340, DI
-	VCVTPH2PS     (SI), Z26
-	VPMOVZXBD     80(R9), Z24
-	VCVTDQ2PS     Z24, Z24
-	VMULPS        Z26, Z24, Z24
-	VCVTPH2PS     32(SI), Z27
-	VPMOVZXBD     208(R9), Z25
-	VCVTDQ2PS     Z25, Z25
-	VMULPS        Z27, Z25, Z25
-	VPSRLW        $0x04, 320(R8), Z16
-	VPANDD        Z30, Z16, Z16
-	VPSRLW        $0x04, 384(R8), Z17
-	VPANDD        Z30, Z17, Z17
-	VPSRLW        $0x04, 448(R8), Z18
-	VPANDD        Z30, Z18, Z18
-	VPSRLW        $0x04, 512(R8), Z19
-	VPANDD        Z30, Z19, Z19
-	VPSRLW        $0x04, 576(R8), Z20
-	VPANDD        Z30, Z20, Z20
-	VPSRLW        $0x04, 640(R8), Z21
-	VPANDD        Z30, Z21, Z21
-	VPSRLW        $0x04, 704(R8), Z22
-	VPANDD        Z30, Z22, Z22
-	VPSRLW        $0x04, 768(R8), Z23
-	VPANDD        Z30, Z23, Z23
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST (DI), Z16, Z26
-	VPDPBUSD.BCST 32(DI), Z16, Z27
-	VPDPBUSD.BCST 64(DI), Z16, Z28
-	VPDPBUSD.BCST 96(DI), Z16, Z29
-	VPDPBUSD.BCST 4(DI), Z17, Z26
-	VPDPBUSD.BCST 36(DI), Z17, Z27
-	VPDPBUSD.BCST 68(DI), Z17, Z28
-	VPDPBUSD.BCST 100(DI), Z17, Z29
-	VPDPBUSD.BCST 8(DI), Z18, Z26
-	VPDPBUSD.BCST 40(DI), Z18, Z27
-	VPDPBUSD.BCST 72(DI), Z18, Z28
-	VPDPBUSD.BCST 104(DI), Z18, Z29
-	VPDPBUSD.BCST 12(DI), Z19, Z26
-	VPDPBUSD.BCST 44(DI), Z19, Z27
-	VPDPBUSD.BCST 76(DI), Z19, Z28
-	VPDPBUSD.BCST 108(DI), Z19, Z29
-	VPDPBUSD.BCST 16(DI), Z20, Z26
-	VPDPBUSD.BCST 48(DI), Z20, Z27
-	VPDPBUSD.BCST 80(DI), Z20, Z28
-	VPDPBUSD.BCST 112(DI), Z20, Z29
-	VPDPBUSD.BCST 20(DI), Z21, Z26
-	VPDPBUSD.BCST 52(DI), Z21, Z27
-	VPDPBUSD.BCST 84(DI), Z21, Z28
-	VPDPBUSD.BCST 116(DI), Z21, Z29
-	VPDPBUSD.BCST 24(DI), Z22, Z26
-	VPDPBUSD.BCST 56(DI), Z22, Z27
-	VPDPBUSD.BCST 88(DI), Z22, Z28
-	VPDPBUSD.BCST 120(DI), Z22, Z29
-	VPDPBUSD.BCST 28(DI), Z23, Z26
-	VPDPBUSD.BCST 60(DI), Z23, Z27
-	VPDPBUSD.BCST 92(DI), Z23, Z28
-	VPDPBUSD.BCST 124(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   768(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   772(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   776(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   780(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   512(DI), Z26, Z26
-	VMULPS.BCST   516(DI), Z27, Z27
-	VMULPS.BCST   520(DI), Z28, Z28
-	VMULPS.BCST   524(DI), Z29, Z29
-	VADDPS        Z26, Z0, Z0
-	VADDPS        Z27, Z1, Z1
-	VADDPS        Z28, Z2, Z2
-	VADDPS        Z29, Z3, Z3
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 128(DI), Z16, Z26
-	VPDPBUSD.BCST 160(DI), Z16, Z27
-	VPDPBUSD.BCST 192(DI), Z16, Z28
-	VPDPBUSD.BCST 224(DI), Z16, Z29
-	VPDPBUSD.BCST 132(DI), Z17, Z26
-	VPDPBUSD.BCST 164(DI), Z17, Z27
-	VPDPBUSD.BCST 196(DI), Z17, Z28
-	VPDPBUSD.BCST 228(DI), Z17, Z29
-	VPDPBUSD.BCST 136(DI), Z18, Z26
-	VPDPBUSD.BCST 168(DI), Z18, Z27
-	VPDPBUSD.BCST 200(DI), Z18, Z28
-	VPDPBUSD.BCST 232(DI), Z18, Z29
-	VPDPBUSD.BCST 140(DI), Z19, Z26
-	VPDPBUSD.BCST 172(DI), Z19, Z27
-	VPDPBUSD.BCST 204(DI), Z19, Z28
-	VPDPBUSD.BCST 236(DI), Z19, Z29
-	VPDPBUSD.BCST 144(DI), Z20, Z26
-	VPDPBUSD.BCST 176(DI), Z20, Z27
-	VPDPBUSD.BCST 208(DI), Z20, Z28
-	VPDPBUSD.BCST 240(DI), Z20, Z29
-	VPDPBUSD.BCST 148(DI), Z21, Z26
-	VPDPBUSD.BCST 180(DI), Z21, Z27
-	VPDPBUSD.BCST 212(DI), Z21, Z28
-	VPDPBUSD.BCST 244(DI), Z21, Z29
-	VPDPBUSD.BCST 152(DI), Z22, Z26
-	VPDPBUSD.BCST 184(DI), Z22, Z27
-	VPDPBUSD.BCST 216(DI), Z22, Z28
-	VPDPBUSD.BCST 248(DI), Z22, Z29
-	VPDPBUSD.BCST 156(DI), Z23, Z26
-	VPDPBUSD.BCST 188(DI), Z23, Z27
-	VPDPBUSD.BCST 220(DI), Z23, Z28
-	VPDPBUSD.BCST 252(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   784(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   788(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   792(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   796(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   528(DI), Z26, Z26
-	VMULPS.BCST   532(DI), Z27, Z27
-	VMULPS.BCST   536(DI), Z28, Z28
-	VMULPS.BCST   540(DI), Z29, Z29
-	VADDPS        Z26, Z4, Z4
-	VADDPS        Z27, Z5, Z5
-	VADDPS        Z28, Z6, Z6
-	VADDPS        Z29, Z7, Z7
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 256(DI), Z16, Z26
-	VPDPBUSD.BCST 288(DI), Z16, Z27
-	VPDPBUSD.BCST 320(DI), Z16, Z28
-	VPDPBUSD.BCST 352(DI), Z16, Z29
-	VPDPBUSD.BCST 260(DI), Z17, Z26
-	VPDPBUSD.BCST 292(DI), Z17, Z27
-	VPDPBUSD.BCST 324(DI), Z17, Z28
-	VPDPBUSD.BCST 356(DI), Z17, Z29
-	VPDPBUSD.BCST 264(DI), Z18, Z26
-	VPDPBUSD.BCST 296(DI), Z18, Z27
-	VPDPBUSD.BCST 328(DI), Z18, Z28
-	VPDPBUSD.BCST 360(DI), Z18, Z29
-	VPDPBUSD.BCST 268(DI), Z19, Z26
-	VPDPBUSD.BCST 300(DI), Z19, Z27
-	VPDPBUSD.BCST 332(DI), Z19, Z28
-	VPDPBUSD.BCST 364(DI), Z19, Z29
-	VPDPBUSD.BCST 272(DI), Z20, Z26
-	VPDPBUSD.BCST 304(DI), Z20, Z27
-	VPDPBUSD.BCST 336(DI), Z20, Z28
-	VPDPBUSD.BCST 368(DI), Z20, Z29
-	VPDPBUSD.BCST 276(DI), Z21, Z26
-	VPDPBUSD.BCST 308(DI), Z21, Z27
-	VPDPBUSD.BCST 340(DI), Z21, Z28
-	VPDPBUSD.BCST 372(DI), Z21, Z29
-	VPDPBUSD.BCST 280(DI), Z22, Z26
-	VPDPBUSD.BCST 312(DI), Z22, Z27
-	VPDPBUSD.BCST 344(DI), Z22, Z28
-	VPDPBUSD.BCST 376(DI), Z22, Z29
-	VPDPBUSD.BCST 284(DI), Z23, Z26
-	VPDPBUSD.BCST 316(DI), Z23, Z27
-	VPDPBUSD.BCST 348(DI), Z23, Z28
-	VPDPBUSD.BCST 380(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   800(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   804(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   808(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   812(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   544(DI), Z26, Z26
-	VMULPS.BCST   548(DI), Z27, Z27
-	VMULPS.BCST   552(DI), Z28, Z28
-	VMULPS.BCST   556(DI), Z29, Z29
-	VADDPS        Z26, Z8, Z8
-	VADDPS        Z27, Z9, Z9
-	VADDPS        Z28, Z10, Z10
-	VADDPS        Z29, Z11, Z11
-	VPXORD        Z26, Z26, Z26
-	VPXORD        Z27, Z27, Z27
-	VPXORD        Z28, Z28, Z28
-	VPXORD        Z29, Z29, Z29
-	VPDPBUSD.BCST 384(DI), Z16, Z26
-	VPDPBUSD.BCST 416(DI), Z16, Z27
-	VPDPBUSD.BCST 448(DI), Z16, Z28
-	VPDPBUSD.BCST 480(DI), Z16, Z29
-	VPDPBUSD.BCST 388(DI), Z17, Z26
-	VPDPBUSD.BCST 420(DI), Z17, Z27
-	VPDPBUSD.BCST 452(DI), Z17, Z28
-	VPDPBUSD.BCST 484(DI), Z17, Z29
-	VPDPBUSD.BCST 392(DI), Z18, Z26
-	VPDPBUSD.BCST 424(DI), Z18, Z27
-	VPDPBUSD.BCST 456(DI), Z18, Z28
-	VPDPBUSD.BCST 488(DI), Z18, Z29
-	VPDPBUSD.BCST 396(DI), Z19, Z26
-	VPDPBUSD.BCST 428(DI), Z19, Z27
-	VPDPBUSD.BCST 460(DI), Z19, Z28
-	VPDPBUSD.BCST 492(DI), Z19, Z29
-	VPDPBUSD.BCST 400(DI), Z20, Z26
-	VPDPBUSD.BCST 432(DI), Z20, Z27
-	VPDPBUSD.BCST 464(DI), Z20, Z28
-	VPDPBUSD.BCST 496(DI), Z20, Z29
-	VPDPBUSD.BCST 404(DI), Z21, Z26
-	VPDPBUSD.BCST 436(DI), Z21, Z27
-	VPDPBUSD.BCST 468(DI), Z21, Z28
-	VPDPBUSD.BCST 500(DI), Z21, Z29
-	VPDPBUSD.BCST 408(DI), Z22, Z26
-	VPDPBUSD.BCST 440(DI), Z22, Z27
-	VPDPBUSD.BCST 472(DI), Z22, Z28
-	VPDPBUSD.BCST 504(DI), Z22, Z29
-	VPDPBUSD.BCST 412(DI), Z23, Z26
-	VPDPBUSD.BCST 444(DI), Z23, Z27
-	VPDPBUSD.BCST 476(DI), Z23, Z28
-	VPDPBUSD.BCST 508(DI), Z23, Z29
-	VCVTDQ2PS     Z26, Z26
-	VCVTDQ2PS     Z27, Z27
-	VCVTDQ2PS     Z28, Z28
-	VCVTDQ2PS     Z29, Z29
-	VMULPS        Z26, Z24, Z26
-	VMULPS        Z27, Z24, Z27
-	VMULPS        Z28, Z24, Z28
-	VMULPS        Z29, Z24, Z29
-	VMULPS.BCST   816(DI), Z25, Z31
-	VSUBPS        Z31, Z26, Z26
-	VMULPS.BCST   820(DI), Z25, Z31
-	VSUBPS        Z31, Z27, Z27
-	VMULPS.BCST   824(DI), Z25, Z31
-	VSUBPS        Z31, Z28, Z28
-	VMULPS.BCST   828(DI), Z25, Z31
-	VSUBPS        Z31, Z29, Z29
-	VMULPS.BCST   560(DI), Z26, Z26
-	VMULPS.BCST   564(DI), Z27, Z27
-	VMULPS.BCST   568(DI), Z28, Z28
-	VMULPS.BCST   572(DI), Z29, Z29
-	VADDPS        Z26, Z12, Z12
-	VADDPS        Z27, Z13, Z13
-	VADDPS        Z28, Z14, Z14
-	VADDPS        Z29, Z15, Z15
-	ADDQ          $0x00000340, DI
-	ADDQ          $0x00000020, R9
-	ADDQ          $0x00000200, R8
-	DECQ          R12
-	JNZ           loop65
-	ADDQ          $0x00000940, SI
-	DECQ          DX
-	JNZ           loop64
-	MOVQ          AX, R15
-	VMOVUPS       Z0, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z1, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z2, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z3, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z4, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z5, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z6, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z7, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z8, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z9, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z10, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z11, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z12, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z13, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z14, (R15)
-	ADDQ          BX, R15
-	VMOVUPS       Z15, (R15)
-	ADDQ          BX, R15
-	ADDQ          $0x00000040, AX
-	DECQ          CX
-	JNZ           loop63
-	VZEROUPPER
-	RET
-
-// func mulQ5_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·mulQ5_KAVX512(SB), NOSPLIT, $0-56
-	MOVQ         dst+0(FP), AX
-	MOVQ         stride+8(FP), BX
-	SHLQ         $0x02, BX
-	MOVQ         panels+16(FP), SI
-	MOVQ         n+24(FP), CX
-	MOVQ         records+40(FP), R13
-	VPBROADCASTD nibbleMask512<>+0(SB), Z30
-	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
-	CMPQ         R12, $0x02
-	JEQ          tile2
-
-loop66:
-	VPXORD Z0, Z0, Z0
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop67:
-	MOVQ            SI, R8
-	MOVQ            SI, R9
-	LEAQ            rotations512<>+0(SB), R10
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          384(R8), Z30, Z16
-	VPANDD          512(R8), Z30, Z17
-	VPANDD          640(R8), Z30, Z18
-	VPANDD          768(R8), Z30, Z19
-	VPANDD          896(R8), Z30, Z20
-	VPANDD          1024(R8), Z30, Z21
-	VPANDD          1152(R8), Z30, Z22
-	VPANDD          1280(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPADDD          Z27, Z26, Z26
-	VCVTDQ2PS       Z26, Z26
-	VMULPS          Z26, Z24, Z26
-	VMULPS.BCST     48(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     32(DI), Z26, Z26
-	VADDPS          Z26, Z0, Z0
-	ADDQ            $0x00000034, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 384(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 512(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 640(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 768(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 896(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1024(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1152(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1280(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPADDD          Z27, Z26, Z26
-	VCVTDQ2PS       Z26, Z26
-	VMULPS          Z26, Z24, Z26
-	VMULPS.BCST     48(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     32(DI), Z26, Z26
-	VADDPS          Z26, Z0, Z0
-	ADDQ            $0x00000034, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	MOVQ            $0x00000003, R12
-
-loop68:
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          1344(R8), Z30, Z16
-	VPANDD          1408(R8), Z30, Z17
-	VPANDD          1472(R8), Z30, Z18
-	VPANDD          1536(R8), Z30, Z19
-	VPANDD          1600(R8), Z30, Z20
-	VPANDD          1664(R8), Z30, Z21
-	VPANDD          1728(R8), Z30, Z22
-	VPANDD          1792(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPADDD          Z27, Z26, Z26
-	VCVTDQ2PS       Z26, Z26
-	VMULPS          Z26, Z24, Z26
-	VMULPS.BCST     48(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     32(DI), Z26, Z26
-	VADDPS          Z26, Z0, Z0
-	ADDQ            $0x00000034, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 1344(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 1408(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 1472(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 1536(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 1600(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1664(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1728(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1792(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPADDD          Z27, Z26, Z26
-	VCVTDQ2PS       Z26, Z26
-	VMULPS          Z26, Z24, Z26
-	VMULPS.BCST     48(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     32(DI), Z26, Z26
-	VADDPS          Z26, Z0, Z0
-	ADDQ            $0x00000034, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	ADDQ            $0x00000200, R8
-	DECQ            R12
-	JNZ             loop68
-	ADDQ            $0x00000b40, SI
-	DECQ            DX
-	JNZ             loop67
-	MOVQ            AX, R15
-	VMOVUPS         Z0, (R15)
-	ADDQ            BX, R15
-	ADDQ            $0x00000040, AX
-	DECQ            CX
-	JNZ             loop66
-	VZEROUPPER
-	RET
-
-tile2:
-loop69:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop70:
-	MOVQ            SI, R8
-	MOVQ            SI, R9
-	LEAQ            rotations512<>+0(SB), R10
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          384(R8), Z30, Z16
-	VPANDD          512(R8), Z30, Z17
-	VPANDD          640(R8), Z30, Z18
-	VPANDD          768(R8), Z30, Z19
-	VPANDD          896(R8), Z30, Z20
-	VPANDD          1024(R8), Z30, Z21
-	VPANDD          1152(R8), Z30, Z22
-	VPANDD          1280(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VPADDD          Z27, Z26, Z26
-	VPADDD          Z29, Z28, Z28
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VMULPS.BCST     96(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     100(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     64(DI), Z26, Z26
-	VMULPS.BCST     68(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	ADDQ            $0x00000068, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 384(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 512(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 640(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 768(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 896(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1024(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1152(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1280(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VPADDD          Z27, Z26, Z26
-	VPADDD          Z29, Z28, Z28
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VMULPS.BCST     96(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     100(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     64(DI), Z26, Z26
-	VMULPS.BCST     68(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	ADDQ            $0x00000068, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	MOVQ            $0x00000003, R12
-
-loop71:
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          1344(R8), Z30, Z16
-	VPANDD          1408(R8), Z30, Z17
-	VPANDD          1472(R8), Z30, Z18
-	VPANDD          1536(R8), Z30, Z19
-	VPANDD          1600(R8), Z30, Z20
-	VPANDD          1664(R8), Z30, Z21
-	VPANDD          1728(R8), Z30, Z22
-	VPANDD          1792(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VPADDD          Z27, Z26, Z26
-	VPADDD          Z29, Z28, Z28
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VMULPS.BCST     96(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     100(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     64(DI), Z26, Z26
-	VMULPS.BCST     68(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	ADDQ            $0x00000068, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 1344(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 1408(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 1472(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 1536(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 1600(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1664(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1728(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1792(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VPADDD          Z27, Z26, Z26
-	VPADDD          Z29, Z28, Z28
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VMULPS.BCST     96(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     100(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     64(DI), Z26, Z26
-	VMULPS.BCST     68(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	ADDQ            $0x00000068, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	ADDQ            $0x00000200, R8
-	DECQ            R12
-	JNZ             loop71
-	ADDQ            $0x00000b40, SI
-	DECQ            DX
-	JNZ             loop70
-	MOVQ            AX, R15
-	VMOVUPS         Z0, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z1, (R15)
-	ADDQ            BX, R15
-	ADDQ            $0x00000040, AX
-	DECQ            CX
-	JNZ             loop69
-	VZEROUPPER
-	RET
-
-tile4:
-loop72:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
-loop73:
-	MOVQ            SI, R8
-	MOVQ            SI, R9
-	LEAQ            rotations512<>+0(SB), R10
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          384(R8), Z30, Z16
-	VPANDD          512(R8), Z30, Z17
-	VPANDD          640(R8), Z30, Z18
-	VPANDD          768(R8), Z30, Z19
-	VPANDD          896(R8), Z30, Z20
-	VPANDD          1024(R8), Z30, Z21
-	VPANDD          1152(R8), Z30, Z22
-	VPANDD          1280(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     192(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     196(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     200(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     204(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z27, Z27
-	VMULPS.BCST     136(DI), Z28, Z28
-	VMULPS.BCST     140(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	ADDQ            $0x000000d0, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 384(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 512(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 640(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 768(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 896(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1024(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1152(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1280(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     192(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     196(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     200(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     204(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z27, Z27
-	VMULPS.BCST     136(DI), Z28, Z28
-	VMULPS.BCST     140(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	ADDQ            $0x000000d0, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	MOVQ            $0x00000003, R12
-
-loop74:
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          1344(R8), Z30, Z16
-	VPANDD          1408(R8), Z30, Z17
-	VPANDD          1472(R8), Z30, Z18
-	VPANDD          1536(R8), Z30, Z19
-	VPANDD          1600(R8), Z30, Z20
-	VPANDD          1664(R8), Z30, Z21
-	VPANDD          1728(R8), Z30, Z22
-	VPANDD          1792(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     192(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     196(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     200(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     204(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z27, Z27
-	VMULPS.BCST     136(DI), Z28, Z28
-	VMULPS.BCST     140(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	ADDQ            $0x000000d0, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 1344(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 1408(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 1472(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 1536(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 1600(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1664(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1728(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1792(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     192(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     196(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     200(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     204(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z27, Z27
-	VMULPS.BCST     136(DI), Z28, Z28
-	VMULPS.BCST     140(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	ADDQ            $0x000000d0, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	ADDQ            $0x00000200, R8
-	DECQ            R12
-	JNZ             loop74
-	ADDQ            $0x00000b40, SI
-	DECQ            DX
-	JNZ             loop73
-	MOVQ            AX, R15
-	VMOVUPS         Z0, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z1, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z2, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z3, (R15)
-	ADDQ            BX, R15
-	ADDQ            $0x00000040, AX
-	DECQ            CX
-	JNZ             loop72
-	VZEROUPPER
-	RET
-
-tile8:
-loop75:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	MOVQ   R13, DI
-	MOVQ   blocks+32(FP), DX
-
+ahead1:
 loop76:
-	MOVQ            SI, R8
-	MOVQ            SI, R9
-	LEAQ            rotations512<>+0(SB), R10
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          384(R8), Z30, Z16
-	VPANDD          512(R8), Z30, Z17
-	VPANDD          640(R8), Z30, Z18
-	VPANDD          768(R8), Z30, Z19
-	VPANDD          896(R8), Z30, Z20
-	VPANDD          1024(R8), Z30, Z21
-	VPANDD          1152(R8), Z30, Z22
-	VPANDD          1280(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     384(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     388(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     392(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     396(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     256(DI), Z26, Z26
-	VMULPS.BCST     260(DI), Z27, Z27
-	VMULPS.BCST     264(DI), Z28, Z28
-	VMULPS.BCST     268(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   128(DI), Z16, Z26
-	VPDPBUSD.BCST   160(DI), Z16, Z27
-	VPDPBUSD.BCST   192(DI), Z16, Z28
-	VPDPBUSD.BCST   224(DI), Z16, Z29
-	VPDPBUSD.BCST   132(DI), Z17, Z26
-	VPDPBUSD.BCST   164(DI), Z17, Z27
-	VPDPBUSD.BCST   196(DI), Z17, Z28
-	VPDPBUSD.BCST   228(DI), Z17, Z29
-	VPDPBUSD.BCST   136(DI), Z18, Z26
-	VPDPBUSD.BCST   168(DI), Z18, Z27
-	VPDPBUSD.BCST   200(DI), Z18, Z28
-	VPDPBUSD.BCST   232(DI), Z18, Z29
-	VPDPBUSD.BCST   140(DI), Z19, Z26
-	VPDPBUSD.BCST   172(DI), Z19, Z27
-	VPDPBUSD.BCST   204(DI), Z19, Z28
-	VPDPBUSD.BCST   236(DI), Z19, Z29
-	VPDPBUSD.BCST   144(DI), Z20, Z26
-	VPDPBUSD.BCST   176(DI), Z20, Z27
-	VPDPBUSD.BCST   208(DI), Z20, Z28
-	VPDPBUSD.BCST   240(DI), Z20, Z29
-	VPDPBUSD.BCST   148(DI), Z21, Z26
-	VPDPBUSD.BCST   180(DI), Z21, Z27
-	VPDPBUSD.BCST   212(DI), Z21, Z28
-	VPDPBUSD.BCST   244(DI), Z21, Z29
-	VPDPBUSD.BCST   152(DI), Z22, Z26
-	VPDPBUSD.BCST   184(DI), Z22, Z27
-	VPDPBUSD.BCST   216(DI), Z22, Z28
-	VPDPBUSD.BCST   248(DI), Z22, Z29
-	VPDPBUSD.BCST   156(DI), Z23, Z26
-	VPDPBUSD.BCST   188(DI), Z23, Z27
-	VPDPBUSD.BCST   220(DI), Z23, Z28
-	VPDPBUSD.BCST   252(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     400(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     404(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     408(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     412(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     272(DI), Z26, Z26
-	VMULPS.BCST     276(DI), Z27, Z27
-	VMULPS.BCST     280(DI), Z28, Z28
-	VMULPS.BCST     284(DI), Z29, Z29
-	VADDPS          Z26, Z4, Z4
-	VADDPS          Z27, Z5, Z5
-	VADDPS          Z28, Z6, Z6
-	VADDPS          Z29, Z7, Z7
-	ADDQ            $0x000001a0, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 384(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 512(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 640(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 768(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 896(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1024(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1152(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1280(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     384(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     388(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     392(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     396(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     256(DI), Z26, Z26
-	VMULPS.BCST     260(DI), Z27, Z27
-	VMULPS.BCST     264(DI), Z28, Z28
-	VMULPS.BCST     268(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   128(DI), Z16, Z26
-	VPDPBUSD.BCST   160(DI), Z16, Z27
-	VPDPBUSD.BCST   192(DI), Z16, Z28
-	VPDPBUSD.BCST   224(DI), Z16, Z29
-	VPDPBUSD.BCST   132(DI), Z17, Z26
-	VPDPBUSD.BCST   164(DI), Z17, Z27
-	VPDPBUSD.BCST   196(DI), Z17, Z28
-	VPDPBUSD.BCST   228(DI), Z17, Z29
-	VPDPBUSD.BCST   136(DI), Z18, Z26
-	VPDPBUSD.BCST   168(DI), Z18, Z27
-	VPDPBUSD.BCST   200(DI), Z18, Z28
-	VPDPBUSD.BCST   232(DI), Z18, Z29
-	VPDPBUSD.BCST   140(DI), Z19, Z26
-	VPDPBUSD.BCST   172(DI), Z19, Z27
-	VPDPBUSD.BCST   204(DI), Z19, Z28
-	VPDPBUSD.BCST   236(DI), Z19, Z29
-	VPDPBUSD.BCST   144(DI), Z20, Z26
-	VPDPBUSD.BCST   176(DI), Z20, Z27
-	VPDPBUSD.BCST   208(DI), Z20, Z28
-	VPDPBUSD.BCST   240(DI), Z20, Z29
-	VPDPBUSD.BCST   148(DI), Z21, Z26
-	VPDPBUSD.BCST   180(DI), Z21, Z27
-	VPDPBUSD.BCST   212(DI), Z21, Z28
-	VPDPBUSD.BCST   244(DI), Z21, Z29
-	VPDPBUSD.BCST   152(DI), Z22, Z26
-	VPDPBUSD.BCST   184(DI), Z22, Z27
-	VPDPBUSD.BCST   216(DI), Z22, Z28
-	VPDPBUSD.BCST   248(DI), Z22, Z29
-	VPDPBUSD.BCST   156(DI), Z23, Z26
-	VPDPBUSD.BCST   188(DI), Z23, Z27
-	VPDPBUSD.BCST   220(DI), Z23, Z28
-	VPDPBUSD.BCST   252(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     400(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     404(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     408(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     412(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     272(DI), Z26, Z26
-	VMULPS.BCST     276(DI), Z27, Z27
-	VMULPS.BCST     280(DI), Z28, Z28
-	VMULPS.BCST     284(DI), Z29, Z29
-	VADDPS          Z26, Z4, Z4
-	VADDPS          Z27, Z5, Z5
-	VADDPS          Z28, Z6, Z6
-	VADDPS          Z29, Z7, Z7
-	ADDQ            $0x000001a0, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	MOVQ            $0x00000003, R12
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
 
 loop77:
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       192(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPANDD          1344(R8), Z30, Z16
-	VPANDD          1408(R8), Z30, Z17
-	VPANDD          1472(R8), Z30, Z18
-	VPANDD          1536(R8), Z30, Z19
-	VPANDD          1600(R8), Z30, Z20
-	VPANDD          1664(R8), Z30, Z21
-	VPANDD          1728(R8), Z30, Z22
-	VPANDD          1792(R8), Z30, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    (R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     384(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     388(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     392(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     396(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     256(DI), Z26, Z26
-	VMULPS.BCST     260(DI), Z27, Z27
-	VMULPS.BCST     264(DI), Z28, Z28
-	VMULPS.BCST     268(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   128(DI), Z16, Z26
-	VPDPBUSD.BCST   160(DI), Z16, Z27
-	VPDPBUSD.BCST   192(DI), Z16, Z28
-	VPDPBUSD.BCST   224(DI), Z16, Z29
-	VPDPBUSD.BCST   132(DI), Z17, Z26
-	VPDPBUSD.BCST   164(DI), Z17, Z27
-	VPDPBUSD.BCST   196(DI), Z17, Z28
-	VPDPBUSD.BCST   228(DI), Z17, Z29
-	VPDPBUSD.BCST   136(DI), Z18, Z26
-	VPDPBUSD.BCST   168(DI), Z18, Z27
-	VPDPBUSD.BCST   200(DI), Z18, Z28
-	VPDPBUSD.BCST   232(DI), Z18, Z29
-	VPDPBUSD.BCST   140(DI), Z19, Z26
-	VPDPBUSD.BCST   172(DI), Z19, Z27
-	VPDPBUSD.BCST   204(DI), Z19, Z28
-	VPDPBUSD.BCST   236(DI), Z19, Z29
-	VPDPBUSD.BCST   144(DI), Z20, Z26
-	VPDPBUSD.BCST   176(DI), Z20, Z27
-	VPDPBUSD.BCST   208(DI), Z20, Z28
-	VPDPBUSD.BCST   240(DI), Z20, Z29
-	VPDPBUSD.BCST   148(DI), Z21, Z26
-	VPDPBUSD.BCST   180(DI), Z21, Z27
-	VPDPBUSD.BCST   212(DI), Z21, Z28
-	VPDPBUSD.BCST   244(DI), Z21, Z29
-	VPDPBUSD.BCST   152(DI), Z22, Z26
-	VPDPBUSD.BCST   184(DI), Z22, Z27
-	VPDPBUSD.BCST   216(DI), Z22, Z28
-	VPDPBUSD.BCST   248(DI), Z22, Z29
-	VPDPBUSD.BCST   156(DI), Z23, Z26
-	VPDPBUSD.BCST   188(DI), Z23, Z27
-	VPDPBUSD.BCST   220(DI), Z23, Z28
-	VPDPBUSD.BCST   252(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     400(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     404(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     408(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     412(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     272(DI), Z26, Z26
-	VMULPS.BCST     276(DI), Z27, Z27
-	VMULPS.BCST     280(DI), Z28, Z28
-	VMULPS.BCST     284(DI), Z29, Z29
-	VADDPS          Z26, Z4, Z4
-	VADDPS          Z27, Z5, Z5
-	VADDPS          Z28, Z6, Z6
-	VADDPS          Z29, Z7, Z7
-	ADDQ            $0x000001a0, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVZXBD       80(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VCVTPH2PS       32(SI), Z27
-	VPMOVZXBD       208(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z27, Z25, Z25
-	VPSRLW          $0x04, 1344(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x04, 1408(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x04, 1472(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x04, 1536(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x04, 1600(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x04, 1664(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x04, 1728(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x04, 1792(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       320(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
-	VMOVDQU64       448(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
-	VMOVDQU64       576(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
-	VMOVDQU64       704(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
-	VMOVDQU64       832(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
-	VMOVDQU64       960(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
-	VMOVDQU64       1088(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
-	VMOVDQU64       1216(SI), Z31
-	VPRORVD.BCST    4(R10), Z31, Z31
-	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   32(DI), Z16, Z27
-	VPDPBUSD.BCST   64(DI), Z16, Z28
-	VPDPBUSD.BCST   96(DI), Z16, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   36(DI), Z17, Z27
-	VPDPBUSD.BCST   68(DI), Z17, Z28
-	VPDPBUSD.BCST   100(DI), Z17, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   40(DI), Z18, Z27
-	VPDPBUSD.BCST   72(DI), Z18, Z28
-	VPDPBUSD.BCST   104(DI), Z18, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   44(DI), Z19, Z27
-	VPDPBUSD.BCST   76(DI), Z19, Z28
-	VPDPBUSD.BCST   108(DI), Z19, Z29
-	VPDPBUSD.BCST   16(DI), Z20, Z26
-	VPDPBUSD.BCST   48(DI), Z20, Z27
-	VPDPBUSD.BCST   80(DI), Z20, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   20(DI), Z21, Z26
-	VPDPBUSD.BCST   52(DI), Z21, Z27
-	VPDPBUSD.BCST   84(DI), Z21, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   24(DI), Z22, Z26
-	VPDPBUSD.BCST   56(DI), Z22, Z27
-	VPDPBUSD.BCST   88(DI), Z22, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   28(DI), Z23, Z26
-	VPDPBUSD.BCST   60(DI), Z23, Z27
-	VPDPBUSD.BCST   92(DI), Z23, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     384(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     388(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     392(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     396(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     256(DI), Z26, Z26
-	VMULPS.BCST     260(DI), Z27, Z27
-	VMULPS.BCST     264(DI), Z28, Z28
-	VMULPS.BCST     268(DI), Z29, Z29
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z27, Z1, Z1
-	VADDPS          Z28, Z2, Z2
-	VADDPS          Z29, Z3, Z3
-	VPXORD          Z26, Z26, Z26
-	VPXORD          Z27, Z27, Z27
-	VPXORD          Z28, Z28, Z28
-	VPXORD          Z29, Z29, Z29
-	VPDPBUSD.BCST   128(DI), Z16, Z26
-	VPDPBUSD.BCST   160(DI), Z16, Z27
-	VPDPBUSD.BCST   192(DI), Z16, Z28
-	VPDPBUSD.BCST   224(DI), Z16, Z29
-	VPDPBUSD.BCST   132(DI), Z17, Z26
-	VPDPBUSD.BCST   164(DI), Z17, Z27
-	VPDPBUSD.BCST   196(DI), Z17, Z28
-	VPDPBUSD.BCST   228(DI), Z17, Z29
-	VPDPBUSD.BCST   136(DI), Z18, Z26
-	VPDPBUSD.BCST   168(DI), Z18, Z27
-	VPDPBUSD.BCST   200(DI), Z18, Z28
-	VPDPBUSD.BCST   232(DI), Z18, Z29
-	VPDPBUSD.BCST   140(DI), Z19, Z26
-	VPDPBUSD.BCST   172(DI), Z19, Z27
-	VPDPBUSD.BCST   204(DI), Z19, Z28
-	VPDPBUSD.BCST   236(DI), Z19, Z29
-	VPDPBUSD.BCST   144(DI), Z20, Z26
-	VPDPBUSD.BCST   176(DI), Z20, Z27
-	VPDPBUSD.BCST   208(DI), Z20, Z28
-	VPDPBUSD.BCST   240(DI), Z20, Z29
-	VPDPBUSD.BCST   148(DI), Z21, Z26
-	VPDPBUSD.BCST   180(DI), Z21, Z27
-	VPDPBUSD.BCST   212(DI), Z21, Z28
-	VPDPBUSD.BCST   244(DI), Z21, Z29
-	VPDPBUSD.BCST   152(DI), Z22, Z26
-	VPDPBUSD.BCST   184(DI), Z22, Z27
-	VPDPBUSD.BCST   216(DI), Z22, Z28
-	VPDPBUSD.BCST   248(DI), Z22, Z29
-	VPDPBUSD.BCST   156(DI), Z23, Z26
-	VPDPBUSD.BCST   188(DI), Z23, Z27
-	VPDPBUSD.BCST   220(DI), Z23, Z28
-	VPDPBUSD.BCST   252(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z27, Z24, Z27
-	VMULPS          Z28, Z24, Z28
-	VMULPS          Z29, Z24, Z29
-	VMULPS.BCST     400(DI), Z25, Z31
-	VSUBPS          Z31, Z26, Z26
-	VMULPS.BCST     404(DI), Z25, Z31
-	VSUBPS          Z31, Z27, Z27
-	VMULPS.BCST     408(DI), Z25, Z31
-	VSUBPS          Z31, Z28, Z28
-	VMULPS.BCST     412(DI), Z25, Z31
-	VSUBPS          Z31, Z29, Z29
-	VMULPS.BCST     272(DI), Z26, Z26
-	VMULPS.BCST     276(DI), Z27, Z27
-	VMULPS.BCST     280(DI), Z28, Z28
-	VMULPS.BCST     284(DI), Z29, Z29
-	VADDPS          Z26, Z4, Z4
-	VADDPS          Z27, Z5, Z5
-	VADDPS          Z28, Z6, Z6
-	VADDPS          Z29, Z7, Z7
-	ADDQ            $0x000001a0, DI
-	ADDQ            $0x00000020, R9
-	ADDQ            $0x00000008, R10
-	ADDQ            $0x00000200, R8
-	DECQ            R12
-	JNZ             loop77
-	ADDQ            $0x00000b40, SI
-	DECQ            DX
-	JNZ             loop76
-	MOVQ            AX, R15
-	VMOVUPS         Z0, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z1, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z2, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z3, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z4, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z5, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z6, (R15)
-	ADDQ            BX, R15
-	VMOVUPS         Z7, (R15)
-	ADDQ            BX, R15
-	ADDQ            $0x00000040, AX
-	DECQ            CX
-	JNZ             loop75
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	PREFETCHT0    320(SI)(R11*1)
+	PREFETCHT0    384(SI)(R11*1)
+	PREFETCHT0    448(SI)(R11*1)
+	PREFETCHT0    512(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VMOVDQU64     32(SI), Z16
+	VMOVDQU64     96(SI), Z17
+	VMOVDQU64     160(SI), Z18
+	VMOVDQU64     224(SI), Z19
+	VMOVDQU64     288(SI), Z20
+	VMOVDQU64     352(SI), Z21
+	VMOVDQU64     416(SI), Z22
+	VMOVDQU64     480(SI), Z23
+	VPSLLD.BCST   $0x07, 36(DI), Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPADDD        Z27, Z26, Z26
+	VCVTDQ2PS     Z26, Z26
+	VMULPS        Z26, Z24, Z26
+	VMULPS.BCST   32(DI), Z26, Z26
+	VADDPS        Z26, Z0, Z0
+	ADDQ          $0x00000034, DI
+	ADDQ          $0x00000220, SI
+	DECQ          DX
+	JNZ           loop77
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop76
 	VZEROUPPER
 	RET
 
-tile16:
+ahead2:
 loop78:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
 loop79:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	PREFETCHT0    320(SI)(R11*1)
+	PREFETCHT0    384(SI)(R11*1)
+	PREFETCHT0    448(SI)(R11*1)
+	PREFETCHT0    512(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VMOVDQU64     32(SI), Z16
+	VMOVDQU64     96(SI), Z17
+	VMOVDQU64     160(SI), Z18
+	VMOVDQU64     224(SI), Z19
+	VMOVDQU64     288(SI), Z20
+	VMOVDQU64     352(SI), Z21
+	VMOVDQU64     416(SI), Z22
+	VMOVDQU64     480(SI), Z23
+	VPSLLD.BCST   $0x07, 72(DI), Z26
+	VPXORD        Z27, Z27, Z27
+	VPSLLD.BCST   $0x07, 76(DI), Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 32(DI), Z16, Z28
+	VPDPBUSD.BCST 48(DI), Z20, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 36(DI), Z17, Z28
+	VPDPBUSD.BCST 52(DI), Z21, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 40(DI), Z18, Z28
+	VPDPBUSD.BCST 56(DI), Z22, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPDPBUSD.BCST 44(DI), Z19, Z28
+	VPDPBUSD.BCST 60(DI), Z23, Z29
+	VPADDD        Z27, Z26, Z26
+	VPADDD        Z29, Z28, Z28
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z28, Z28
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z28, Z24, Z28
+	VMULPS.BCST   64(DI), Z26, Z26
+	VMULPS.BCST   68(DI), Z28, Z28
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z28, Z1, Z1
+	ADDQ          $0x00000068, DI
+	ADDQ          $0x00000220, SI
+	DECQ          DX
+	JNZ           loop79
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop78
+	VZEROUPPER
+	RET
+
+ahead4:
+loop80:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop81:
+	PREFETCHT0    (SI)(R11*1)
+	PREFETCHT0    64(SI)(R11*1)
+	PREFETCHT0    128(SI)(R11*1)
+	PREFETCHT0    192(SI)(R11*1)
+	PREFETCHT0    256(SI)(R11*1)
+	PREFETCHT0    320(SI)(R11*1)
+	PREFETCHT0    384(SI)(R11*1)
+	PREFETCHT0    448(SI)(R11*1)
+	PREFETCHT0    512(SI)(R11*1)
+	VCVTPH2PS     (SI), Z24
+	VMOVDQU64     32(SI), Z16
+	VMOVDQU64     96(SI), Z17
+	VMOVDQU64     160(SI), Z18
+	VMOVDQU64     224(SI), Z19
+	VMOVDQU64     288(SI), Z20
+	VMOVDQU64     352(SI), Z21
+	VMOVDQU64     416(SI), Z22
+	VMOVDQU64     480(SI), Z23
+	VPSLLD.BCST   $0x07, 144(DI), Z26
+	VPSLLD.BCST   $0x07, 148(DI), Z27
+	VPSLLD.BCST   $0x07, 152(DI), Z28
+	VPSLLD.BCST   $0x07, 156(DI), Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   128(DI), Z26, Z26
+	VMULPS.BCST   132(DI), Z27, Z27
+	VMULPS.BCST   136(DI), Z28, Z28
+	VMULPS.BCST   140(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	ADDQ          $0x000000d0, DI
+	ADDQ          $0x00000220, SI
+	DECQ          DX
+	JNZ           loop81
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z2, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z3, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop80
+	VZEROUPPER
+	RET
+
+// func mulQ4_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ4_KAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         stride+8(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         panels+16(FP), SI
+	MOVQ         n+24(FP), CX
+	MOVQ         records+40(FP), R13
+	VPBROADCASTD nibbleMask512<>+0(SB), Z30
+	MOVQ         t+48(FP), R12
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
+	CMPQ         R12, $0x02
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
+
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop82:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop83:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000004, R12
+
+loop84:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPANDD        320(R8), Z30, Z16
+	VPANDD        384(R8), Z30, Z17
+	VPANDD        448(R8), Z30, Z18
+	VPANDD        512(R8), Z30, Z19
+	VPANDD        576(R8), Z30, Z20
+	VPANDD        640(R8), Z30, Z21
+	VPANDD        704(R8), Z30, Z22
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPADDD        Z27, Z26, Z26
+	VCVTDQ2PS     Z26, Z26
+	VMULPS        Z26, Z24, Z26
+	VMULPS.BCST   48(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   32(DI), Z26, Z26
+	VADDPS        Z26, Z0, Z0
+	ADDQ          $0x00000034, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPADDD        Z27, Z26, Z26
+	VCVTDQ2PS     Z26, Z26
+	VMULPS        Z26, Z24, Z26
+	VMULPS.BCST   48(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   32(DI), Z26, Z26
+	VADDPS        Z26, Z0, Z0
+	ADDQ          $0x00000034, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop84
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop83
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop82
+	VZEROUPPER
+	RET
+
+tile2:
+loop85:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop86:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000004, R12
+
+loop87:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPANDD        320(R8), Z30, Z16
+	VPANDD        384(R8), Z30, Z17
+	VPANDD        448(R8), Z30, Z18
+	VPANDD        512(R8), Z30, Z19
+	VPANDD        576(R8), Z30, Z20
+	VPANDD        640(R8), Z30, Z21
+	VPANDD        704(R8), Z30, Z22
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 32(DI), Z16, Z28
+	VPDPBUSD.BCST 48(DI), Z20, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 36(DI), Z17, Z28
+	VPDPBUSD.BCST 52(DI), Z21, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 40(DI), Z18, Z28
+	VPDPBUSD.BCST 56(DI), Z22, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPDPBUSD.BCST 44(DI), Z19, Z28
+	VPDPBUSD.BCST 60(DI), Z23, Z29
+	VPADDD        Z27, Z26, Z26
+	VPADDD        Z29, Z28, Z28
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z28, Z28
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z28, Z24, Z28
+	VMULPS.BCST   96(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   100(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   64(DI), Z26, Z26
+	VMULPS.BCST   68(DI), Z28, Z28
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z28, Z1, Z1
+	ADDQ          $0x00000068, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 32(DI), Z16, Z28
+	VPDPBUSD.BCST 48(DI), Z20, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 36(DI), Z17, Z28
+	VPDPBUSD.BCST 52(DI), Z21, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 40(DI), Z18, Z28
+	VPDPBUSD.BCST 56(DI), Z22, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPDPBUSD.BCST 44(DI), Z19, Z28
+	VPDPBUSD.BCST 60(DI), Z23, Z29
+	VPADDD        Z27, Z26, Z26
+	VPADDD        Z29, Z28, Z28
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z28, Z28
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z28, Z24, Z28
+	VMULPS.BCST   96(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   100(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   64(DI), Z26, Z26
+	VMULPS.BCST   68(DI), Z28, Z28
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z28, Z1, Z1
+	ADDQ          $0x00000068, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop87
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop86
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop85
+	VZEROUPPER
+	RET
+
+tile4:
+loop88:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop89:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000004, R12
+
+loop90:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPANDD        320(R8), Z30, Z16
+	VPANDD        384(R8), Z30, Z17
+	VPANDD        448(R8), Z30, Z18
+	VPANDD        512(R8), Z30, Z19
+	VPANDD        576(R8), Z30, Z20
+	VPANDD        640(R8), Z30, Z21
+	VPANDD        704(R8), Z30, Z22
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   192(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   196(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   200(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   204(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   128(DI), Z26, Z26
+	VMULPS.BCST   132(DI), Z27, Z27
+	VMULPS.BCST   136(DI), Z28, Z28
+	VMULPS.BCST   140(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	ADDQ          $0x000000d0, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   192(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   196(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   200(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   204(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   128(DI), Z26, Z26
+	VMULPS.BCST   132(DI), Z27, Z27
+	VMULPS.BCST   136(DI), Z28, Z28
+	VMULPS.BCST   140(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	ADDQ          $0x000000d0, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop90
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop89
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z2, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z3, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop88
+	VZEROUPPER
+	RET
+
+tile8:
+loop91:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop92:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000004, R12
+
+loop93:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPANDD        320(R8), Z30, Z16
+	VPANDD        384(R8), Z30, Z17
+	VPANDD        448(R8), Z30, Z18
+	VPANDD        512(R8), Z30, Z19
+	VPANDD        576(R8), Z30, Z20
+	VPANDD        640(R8), Z30, Z21
+	VPANDD        704(R8), Z30, Z22
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   384(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   388(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   392(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   396(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   256(DI), Z26, Z26
+	VMULPS.BCST   260(DI), Z27, Z27
+	VMULPS.BCST   264(DI), Z28, Z28
+	VMULPS.BCST   268(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 128(DI), Z16, Z26
+	VPDPBUSD.BCST 160(DI), Z16, Z27
+	VPDPBUSD.BCST 192(DI), Z16, Z28
+	VPDPBUSD.BCST 224(DI), Z16, Z29
+	VPDPBUSD.BCST 132(DI), Z17, Z26
+	VPDPBUSD.BCST 164(DI), Z17, Z27
+	VPDPBUSD.BCST 196(DI), Z17, Z28
+	VPDPBUSD.BCST 228(DI), Z17, Z29
+	VPDPBUSD.BCST 136(DI), Z18, Z26
+	VPDPBUSD.BCST 168(DI), Z18, Z27
+	VPDPBUSD.BCST 200(DI), Z18, Z28
+	VPDPBUSD.BCST 232(DI), Z18, Z29
+	VPDPBUSD.BCST 140(DI), Z19, Z26
+	VPDPBUSD.BCST 172(DI), Z19, Z27
+	VPDPBUSD.BCST 204(DI), Z19, Z28
+	VPDPBUSD.BCST 236(DI), Z19, Z29
+	VPDPBUSD.BCST 144(DI), Z20, Z26
+	VPDPBUSD.BCST 176(DI), Z20, Z27
+	VPDPBUSD.BCST 208(DI), Z20, Z28
+	VPDPBUSD.BCST 240(DI), Z20, Z29
+	VPDPBUSD.BCST 148(DI), Z21, Z26
+	VPDPBUSD.BCST 180(DI), Z21, Z27
+	VPDPBUSD.BCST 212(DI), Z21, Z28
+	VPDPBUSD.BCST 244(DI), Z21, Z29
+	VPDPBUSD.BCST 152(DI), Z22, Z26
+	VPDPBUSD.BCST 184(DI), Z22, Z27
+	VPDPBUSD.BCST 216(DI), Z22, Z28
+	VPDPBUSD.BCST 248(DI), Z22, Z29
+	VPDPBUSD.BCST 156(DI), Z23, Z26
+	VPDPBUSD.BCST 188(DI), Z23, Z27
+	VPDPBUSD.BCST 220(DI), Z23, Z28
+	VPDPBUSD.BCST 252(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   400(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   404(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   408(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   412(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   272(DI), Z26, Z26
+	VMULPS.BCST   276(DI), Z27, Z27
+	VMULPS.BCST   280(DI), Z28, Z28
+	VMULPS.BCST   284(DI), Z29, Z29
+	VADDPS        Z26, Z4, Z4
+	VADDPS        Z27, Z5, Z5
+	VADDPS        Z28, Z6, Z6
+	VADDPS        Z29, Z7, Z7
+	ADDQ          $0x000001a0, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   384(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   388(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   392(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   396(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   256(DI), Z26, Z26
+	VMULPS.BCST   260(DI), Z27, Z27
+	VMULPS.BCST   264(DI), Z28, Z28
+	VMULPS.BCST   268(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 128(DI), Z16, Z26
+	VPDPBUSD.BCST 160(DI), Z16, Z27
+	VPDPBUSD.BCST 192(DI), Z16, Z28
+	VPDPBUSD.BCST 224(DI), Z16, Z29
+	VPDPBUSD.BCST 132(DI), Z17, Z26
+	VPDPBUSD.BCST 164(DI), Z17, Z27
+	VPDPBUSD.BCST 196(DI), Z17, Z28
+	VPDPBUSD.BCST 228(DI), Z17, Z29
+	VPDPBUSD.BCST 136(DI), Z18, Z26
+	VPDPBUSD.BCST 168(DI), Z18, Z27
+	VPDPBUSD.BCST 200(DI), Z18, Z28
+	VPDPBUSD.BCST 232(DI), Z18, Z29
+	VPDPBUSD.BCST 140(DI), Z19, Z26
+	VPDPBUSD.BCST 172(DI), Z19, Z27
+	VPDPBUSD.BCST 204(DI), Z19, Z28
+	VPDPBUSD.BCST 236(DI), Z19, Z29
+	VPDPBUSD.BCST 144(DI), Z20, Z26
+	VPDPBUSD.BCST 176(DI), Z20, Z27
+	VPDPBUSD.BCST 208(DI), Z20, Z28
+	VPDPBUSD.BCST 240(DI), Z20, Z29
+	VPDPBUSD.BCST 148(DI), Z21, Z26
+	VPDPBUSD.BCST 180(DI), Z21, Z27
+	VPDPBUSD.BCST 212(DI), Z21, Z28
+	VPDPBUSD.BCST 244(DI), Z21, Z29
+	VPDPBUSD.BCST 152(DI), Z22, Z26
+	VPDPBUSD.BCST 184(DI), Z22, Z27
+	VPDPBUSD.BCST 216(DI), Z22, Z28
+	VPDPBUSD.BCST 248(DI), Z22, Z29
+	VPDPBUSD.BCST 156(DI), Z23, Z26
+	VPDPBUSD.BCST 188(DI), Z23, Z27
+	VPDPBUSD.BCST 220(DI), Z23, Z28
+	VPDPBUSD.BCST 252(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   400(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   404(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   408(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   412(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   272(DI), Z26, Z26
+	VMULPS.BCST   276(DI), Z27, Z27
+	VMULPS.BCST   280(DI), Z28, Z28
+	VMULPS.BCST   284(DI), Z29, Z29
+	VADDPS        Z26, Z4, Z4
+	VADDPS        Z27, Z5, Z5
+	VADDPS        Z28, Z6, Z6
+	VADDPS        Z29, Z7, Z7
+	ADDQ          $0x000001a0, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop93
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop92
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z2, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z3, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z4, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z5, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z6, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z7, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop91
+	VZEROUPPER
+	RET
+
+tile16:
+loop94:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop95:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000004, R12
+
+loop96:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPANDD        320(R8), Z30, Z16
+	VPANDD        384(R8), Z30, Z17
+	VPANDD        448(R8), Z30, Z18
+	VPANDD        512(R8), Z30, Z19
+	VPANDD        576(R8), Z30, Z20
+	VPANDD        640(R8), Z30, Z21
+	VPANDD        704(R8), Z30, Z22
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   768(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   772(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   776(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   780(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   512(DI), Z26, Z26
+	VMULPS.BCST   516(DI), Z27, Z27
+	VMULPS.BCST   520(DI), Z28, Z28
+	VMULPS.BCST   524(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 128(DI), Z16, Z26
+	VPDPBUSD.BCST 160(DI), Z16, Z27
+	VPDPBUSD.BCST 192(DI), Z16, Z28
+	VPDPBUSD.BCST 224(DI), Z16, Z29
+	VPDPBUSD.BCST 132(DI), Z17, Z26
+	VPDPBUSD.BCST 164(DI), Z17, Z27
+	VPDPBUSD.BCST 196(DI), Z17, Z28
+	VPDPBUSD.BCST 228(DI), Z17, Z29
+	VPDPBUSD.BCST 136(DI), Z18, Z26
+	VPDPBUSD.BCST 168(DI), Z18, Z27
+	VPDPBUSD.BCST 200(DI), Z18, Z28
+	VPDPBUSD.BCST 232(DI), Z18, Z29
+	VPDPBUSD.BCST 140(DI), Z19, Z26
+	VPDPBUSD.BCST 172(DI), Z19, Z27
+	VPDPBUSD.BCST 204(DI), Z19, Z28
+	VPDPBUSD.BCST 236(DI), Z19, Z29
+	VPDPBUSD.BCST 144(DI), Z20, Z26
+	VPDPBUSD.BCST 176(DI), Z20, Z27
+	VPDPBUSD.BCST 208(DI), Z20, Z28
+	VPDPBUSD.BCST 240(DI), Z20, Z29
+	VPDPBUSD.BCST 148(DI), Z21, Z26
+	VPDPBUSD.BCST 180(DI), Z21, Z27
+	VPDPBUSD.BCST 212(DI), Z21, Z28
+	VPDPBUSD.BCST 244(DI), Z21, Z29
+	VPDPBUSD.BCST 152(DI), Z22, Z26
+	VPDPBUSD.BCST 184(DI), Z22, Z27
+	VPDPBUSD.BCST 216(DI), Z22, Z28
+	VPDPBUSD.BCST 248(DI), Z22, Z29
+	VPDPBUSD.BCST 156(DI), Z23, Z26
+	VPDPBUSD.BCST 188(DI), Z23, Z27
+	VPDPBUSD.BCST 220(DI), Z23, Z28
+	VPDPBUSD.BCST 252(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   784(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   788(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   792(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   796(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   528(DI), Z26, Z26
+	VMULPS.BCST   532(DI), Z27, Z27
+	VMULPS.BCST   536(DI), Z28, Z28
+	VMULPS.BCST   540(DI), Z29, Z29
+	VADDPS        Z26, Z4, Z4
+	VADDPS        Z27, Z5, Z5
+	VADDPS        Z28, Z6, Z6
+	VADDPS        Z29, Z7, Z7
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 256(DI), Z16, Z26
+	VPDPBUSD.BCST 288(DI), Z16, Z27
+	VPDPBUSD.BCST 320(DI), Z16, Z28
+	VPDPBUSD.BCST 352(DI), Z16, Z29
+	VPDPBUSD.BCST 260(DI), Z17, Z26
+	VPDPBUSD.BCST 292(DI), Z17, Z27
+	VPDPBUSD.BCST 324(DI), Z17, Z28
+	VPDPBUSD.BCST 356(DI), Z17, Z29
+	VPDPBUSD.BCST 264(DI), Z18, Z26
+	VPDPBUSD.BCST 296(DI), Z18, Z27
+	VPDPBUSD.BCST 328(DI), Z18, Z28
+	VPDPBUSD.BCST 360(DI), Z18, Z29
+	VPDPBUSD.BCST 268(DI), Z19, Z26
+	VPDPBUSD.BCST 300(DI), Z19, Z27
+	VPDPBUSD.BCST 332(DI), Z19, Z28
+	VPDPBUSD.BCST 364(DI), Z19, Z29
+	VPDPBUSD.BCST 272(DI), Z20, Z26
+	VPDPBUSD.BCST 304(DI), Z20, Z27
+	VPDPBUSD.BCST 336(DI), Z20, Z28
+	VPDPBUSD.BCST 368(DI), Z20, Z29
+	VPDPBUSD.BCST 276(DI), Z21, Z26
+	VPDPBUSD.BCST 308(DI), Z21, Z27
+	VPDPBUSD.BCST 340(DI), Z21, Z28
+	VPDPBUSD.BCST 372(DI), Z21, Z29
+	VPDPBUSD.BCST 280(DI), Z22, Z26
+	VPDPBUSD.BCST 312(DI), Z22, Z27
+	VPDPBUSD.BCST 344(DI), Z22, Z28
+	VPDPBUSD.BCST 376(DI), Z22, Z29
+	VPDPBUSD.BCST 284(DI), Z23, Z26
+	VPDPBUSD.BCST 316(DI), Z23, Z27
+	VPDPBUSD.BCST 348(DI), Z23, Z28
+	VPDPBUSD.BCST 380(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   800(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   804(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   808(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   812(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   544(DI), Z26, Z26
+	VMULPS.BCST   548(DI), Z27, Z27
+	VMULPS.BCST   552(DI), Z28, Z28
+	VMULPS.BCST   556(DI), Z29, Z29
+	VADDPS        Z26, Z8, Z8
+	VADDPS        Z27, Z9, Z9
+	VADDPS        Z28, Z10, Z10
+	VADDPS        Z29, Z11, Z11
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 384(DI), Z16, Z26
+	VPDPBUSD.BCST 416(DI), Z16, Z27
+	VPDPBUSD.BCST 448(DI), Z16, Z28
+	VPDPBUSD.BCST 480(DI), Z16, Z29
+	VPDPBUSD.BCST 388(DI), Z17, Z26
+	VPDPBUSD.BCST 420(DI), Z17, Z27
+	VPDPBUSD.BCST 452(DI), Z17, Z28
+	VPDPBUSD.BCST 484(DI), Z17, Z29
+	VPDPBUSD.BCST 392(DI), Z18, Z26
+	VPDPBUSD.BCST 424(DI), Z18, Z27
+	VPDPBUSD.BCST 456(DI), Z18, Z28
+	VPDPBUSD.BCST 488(DI), Z18, Z29
+	VPDPBUSD.BCST 396(DI), Z19, Z26
+	VPDPBUSD.BCST 428(DI), Z19, Z27
+	VPDPBUSD.BCST 460(DI), Z19, Z28
+	VPDPBUSD.BCST 492(DI), Z19, Z29
+	VPDPBUSD.BCST 400(DI), Z20, Z26
+	VPDPBUSD.BCST 432(DI), Z20, Z27
+	VPDPBUSD.BCST 464(DI), Z20, Z28
+	VPDPBUSD.BCST 496(DI), Z20, Z29
+	VPDPBUSD.BCST 404(DI), Z21, Z26
+	VPDPBUSD.BCST 436(DI), Z21, Z27
+	VPDPBUSD.BCST 468(DI), Z21, Z28
+	VPDPBUSD.BCST 500(DI), Z21, Z29
+	VPDPBUSD.BCST 408(DI), Z22, Z26
+	VPDPBUSD.BCST 440(DI), Z22, Z27
+	VPDPBUSD.BCST 472(DI), Z22, Z28
+	VPDPBUSD.BCST 504(DI), Z22, Z29
+	VPDPBUSD.BCST 412(DI), Z23, Z26
+	VPDPBUSD.BCST 444(DI), Z23, Z27
+	VPDPBUSD.BCST 476(DI), Z23, Z28
+	VPDPBUSD.BCST 508(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   816(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   820(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   824(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   828(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   560(DI), Z26, Z26
+	VMULPS.BCST   564(DI), Z27, Z27
+	VMULPS.BCST   568(DI), Z28, Z28
+	VMULPS.BCST   572(DI), Z29, Z29
+	VADDPS        Z26, Z12, Z12
+	VADDPS        Z27, Z13, Z13
+	VADDPS        Z28, Z14, Z14
+	VADDPS        Z29, Z15, Z15
+	ADDQ          $0x00000340, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   768(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   772(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   776(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   780(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   512(DI), Z26, Z26
+	VMULPS.BCST   516(DI), Z27, Z27
+	VMULPS.BCST   520(DI), Z28, Z28
+	VMULPS.BCST   524(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 128(DI), Z16, Z26
+	VPDPBUSD.BCST 160(DI), Z16, Z27
+	VPDPBUSD.BCST 192(DI), Z16, Z28
+	VPDPBUSD.BCST 224(DI), Z16, Z29
+	VPDPBUSD.BCST 132(DI), Z17, Z26
+	VPDPBUSD.BCST 164(DI), Z17, Z27
+	VPDPBUSD.BCST 196(DI), Z17, Z28
+	VPDPBUSD.BCST 228(DI), Z17, Z29
+	VPDPBUSD.BCST 136(DI), Z18, Z26
+	VPDPBUSD.BCST 168(DI), Z18, Z27
+	VPDPBUSD.BCST 200(DI), Z18, Z28
+	VPDPBUSD.BCST 232(DI), Z18, Z29
+	VPDPBUSD.BCST 140(DI), Z19, Z26
+	VPDPBUSD.BCST 172(DI), Z19, Z27
+	VPDPBUSD.BCST 204(DI), Z19, Z28
+	VPDPBUSD.BCST 236(DI), Z19, Z29
+	VPDPBUSD.BCST 144(DI), Z20, Z26
+	VPDPBUSD.BCST 176(DI), Z20, Z27
+	VPDPBUSD.BCST 208(DI), Z20, Z28
+	VPDPBUSD.BCST 240(DI), Z20, Z29
+	VPDPBUSD.BCST 148(DI), Z21, Z26
+	VPDPBUSD.BCST 180(DI), Z21, Z27
+	VPDPBUSD.BCST 212(DI), Z21, Z28
+	VPDPBUSD.BCST 244(DI), Z21, Z29
+	VPDPBUSD.BCST 152(DI), Z22, Z26
+	VPDPBUSD.BCST 184(DI), Z22, Z27
+	VPDPBUSD.BCST 216(DI), Z22, Z28
+	VPDPBUSD.BCST 248(DI), Z22, Z29
+	VPDPBUSD.BCST 156(DI), Z23, Z26
+	VPDPBUSD.BCST 188(DI), Z23, Z27
+	VPDPBUSD.BCST 220(DI), Z23, Z28
+	VPDPBUSD.BCST 252(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   784(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   788(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   792(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   796(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   528(DI), Z26, Z26
+	VMULPS.BCST   532(DI), Z27, Z27
+	VMULPS.BCST   536(DI), Z28, Z28
+	VMULPS.BCST   540(DI), Z29, Z29
+	VADDPS        Z26, Z4, Z4
+	VADDPS        Z27, Z5, Z5
+	VADDPS        Z28, Z6, Z6
+	VADDPS        Z29, Z7, Z7
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 256(DI), Z16, Z26
+	VPDPBUSD.BCST 288(DI), Z16, Z27
+	VPDPBUSD.BCST 320(DI), Z16, Z28
+	VPDPBUSD.BCST 352(DI), Z16, Z29
+	VPDPBUSD.BCST 260(DI), Z17, Z26
+	VPDPBUSD.BCST 292(DI), Z17, Z27
+	VPDPBUSD.BCST 324(DI), Z17, Z28
+	VPDPBUSD.BCST 356(DI), Z17, Z29
+	VPDPBUSD.BCST 264(DI), Z18, Z26
+	VPDPBUSD.BCST 296(DI), Z18, Z27
+	VPDPBUSD.BCST 328(DI), Z18, Z28
+	VPDPBUSD.BCST 360(DI), Z18, Z29
+	VPDPBUSD.BCST 268(DI), Z19, Z26
+	VPDPBUSD.BCST 300(DI), Z19, Z27
+	VPDPBUSD.BCST 332(DI), Z19, Z28
+	VPDPBUSD.BCST 364(DI), Z19, Z29
+	VPDPBUSD.BCST 272(DI), Z20, Z26
+	VPDPBUSD.BCST 304(DI), Z20, Z27
+	VPDPBUSD.BCST 336(DI), Z20, Z28
+	VPDPBUSD.BCST 368(DI), Z20, Z29
+	VPDPBUSD.BCST 276(DI), Z21, Z26
+	VPDPBUSD.BCST 308(DI), Z21, Z27
+	VPDPBUSD.BCST 340(DI), Z21, Z28
+	VPDPBUSD.BCST 372(DI), Z21, Z29
+	VPDPBUSD.BCST 280(DI), Z22, Z26
+	VPDPBUSD.BCST 312(DI), Z22, Z27
+	VPDPBUSD.BCST 344(DI), Z22, Z28
+	VPDPBUSD.BCST 376(DI), Z22, Z29
+	VPDPBUSD.BCST 284(DI), Z23, Z26
+	VPDPBUSD.BCST 316(DI), Z23, Z27
+	VPDPBUSD.BCST 348(DI), Z23, Z28
+	VPDPBUSD.BCST 380(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   800(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   804(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   808(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   812(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   544(DI), Z26, Z26
+	VMULPS.BCST   548(DI), Z27, Z27
+	VMULPS.BCST   552(DI), Z28, Z28
+	VMULPS.BCST   556(DI), Z29, Z29
+	VADDPS        Z26, Z8, Z8
+	VADDPS        Z27, Z9, Z9
+	VADDPS        Z28, Z10, Z10
+	VADDPS        Z29, Z11, Z11
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST 384(DI), Z16, Z26
+	VPDPBUSD.BCST 416(DI), Z16, Z27
+	VPDPBUSD.BCST 448(DI), Z16, Z28
+	VPDPBUSD.BCST 480(DI), Z16, Z29
+	VPDPBUSD.BCST 388(DI), Z17, Z26
+	VPDPBUSD.BCST 420(DI), Z17, Z27
+	VPDPBUSD.BCST 452(DI), Z17, Z28
+	VPDPBUSD.BCST 484(DI), Z17, Z29
+	VPDPBUSD.BCST 392(DI), Z18, Z26
+	VPDPBUSD.BCST 424(DI), Z18, Z27
+	VPDPBUSD.BCST 456(DI), Z18, Z28
+	VPDPBUSD.BCST 488(DI), Z18, Z29
+	VPDPBUSD.BCST 396(DI), Z19, Z26
+	VPDPBUSD.BCST 428(DI), Z19, Z27
+	VPDPBUSD.BCST 460(DI), Z19, Z28
+	VPDPBUSD.BCST 492(DI), Z19, Z29
+	VPDPBUSD.BCST 400(DI), Z20, Z26
+	VPDPBUSD.BCST 432(DI), Z20, Z27
+	VPDPBUSD.BCST 464(DI), Z20, Z28
+	VPDPBUSD.BCST 496(DI), Z20, Z29
+	VPDPBUSD.BCST 404(DI), Z21, Z26
+	VPDPBUSD.BCST 436(DI), Z21, Z27
+	VPDPBUSD.BCST 468(DI), Z21, Z28
+	VPDPBUSD.BCST 500(DI), Z21, Z29
+	VPDPBUSD.BCST 408(DI), Z22, Z26
+	VPDPBUSD.BCST 440(DI), Z22, Z27
+	VPDPBUSD.BCST 472(DI), Z22, Z28
+	VPDPBUSD.BCST 504(DI), Z22, Z29
+	VPDPBUSD.BCST 412(DI), Z23, Z26
+	VPDPBUSD.BCST 444(DI), Z23, Z27
+	VPDPBUSD.BCST 476(DI), Z23, Z28
+	VPDPBUSD.BCST 508(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   816(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   820(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   824(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   828(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   560(DI), Z26, Z26
+	VMULPS.BCST   564(DI), Z27, Z27
+	VMULPS.BCST   568(DI), Z28, Z28
+	VMULPS.BCST   572(DI), Z29, Z29
+	VADDPS        Z26, Z12, Z12
+	VADDPS        Z27, Z13, Z13
+	VADDPS        Z28, Z14, Z14
+	VADDPS        Z29, Z15, Z15
+	ADDQ          $0x00000340, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop96
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop95
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z2, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z3, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z4, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z5, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z6, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z7, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z8, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z9, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z10, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z11, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z12, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z13, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z14, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z15, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop94
+	VZEROUPPER
+	RET
+
+ahead1:
+loop97:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop98:
+	PREFETCHT0 (SI)(R11*1)
+	PREFETCHT0 64(SI)(R11*1)
+	PREFETCHT0 128(SI)(R11*1)
+	PREFETCHT0 192(SI)(R11*1)
+	PREFETCHT0 256(SI)(R11*1)
+	MOVQ       SI, R8
+	MOVQ       SI, R9
+	MOVQ       $0x00000004, R12
+
+loop99:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	PREFETCHT0    320(R8)(R11*1)
+	VPANDD        320(R8), Z30, Z16
+	PREFETCHT0    384(R8)(R11*1)
+	VPANDD        384(R8), Z30, Z17
+	PREFETCHT0    448(R8)(R11*1)
+	VPANDD        448(R8), Z30, Z18
+	PREFETCHT0    512(R8)(R11*1)
+	VPANDD        512(R8), Z30, Z19
+	PREFETCHT0    576(R8)(R11*1)
+	VPANDD        576(R8), Z30, Z20
+	PREFETCHT0    640(R8)(R11*1)
+	VPANDD        640(R8), Z30, Z21
+	PREFETCHT0    704(R8)(R11*1)
+	VPANDD        704(R8), Z30, Z22
+	PREFETCHT0    768(R8)(R11*1)
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPADDD        Z27, Z26, Z26
+	VCVTDQ2PS     Z26, Z26
+	VMULPS        Z26, Z24, Z26
+	VMULPS.BCST   48(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   32(DI), Z26, Z26
+	VADDPS        Z26, Z0, Z0
+	ADDQ          $0x00000034, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPADDD        Z27, Z26, Z26
+	VCVTDQ2PS     Z26, Z26
+	VMULPS        Z26, Z24, Z26
+	VMULPS.BCST   48(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   32(DI), Z26, Z26
+	VADDPS        Z26, Z0, Z0
+	ADDQ          $0x00000034, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop99
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop98
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop97
+	VZEROUPPER
+	RET
+
+ahead2:
+loop100:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop101:
+	PREFETCHT0 (SI)(R11*1)
+	PREFETCHT0 64(SI)(R11*1)
+	PREFETCHT0 128(SI)(R11*1)
+	PREFETCHT0 192(SI)(R11*1)
+	PREFETCHT0 256(SI)(R11*1)
+	MOVQ       SI, R8
+	MOVQ       SI, R9
+	MOVQ       $0x00000004, R12
+
+loop102:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	PREFETCHT0    320(R8)(R11*1)
+	VPANDD        320(R8), Z30, Z16
+	PREFETCHT0    384(R8)(R11*1)
+	VPANDD        384(R8), Z30, Z17
+	PREFETCHT0    448(R8)(R11*1)
+	VPANDD        448(R8), Z30, Z18
+	PREFETCHT0    512(R8)(R11*1)
+	VPANDD        512(R8), Z30, Z19
+	PREFETCHT0    576(R8)(R11*1)
+	VPANDD        576(R8), Z30, Z20
+	PREFETCHT0    640(R8)(R11*1)
+	VPANDD        640(R8), Z30, Z21
+	PREFETCHT0    704(R8)(R11*1)
+	VPANDD        704(R8), Z30, Z22
+	PREFETCHT0    768(R8)(R11*1)
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 32(DI), Z16, Z28
+	VPDPBUSD.BCST 48(DI), Z20, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 36(DI), Z17, Z28
+	VPDPBUSD.BCST 52(DI), Z21, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 40(DI), Z18, Z28
+	VPDPBUSD.BCST 56(DI), Z22, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPDPBUSD.BCST 44(DI), Z19, Z28
+	VPDPBUSD.BCST 60(DI), Z23, Z29
+	VPADDD        Z27, Z26, Z26
+	VPADDD        Z29, Z28, Z28
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z28, Z28
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z28, Z24, Z28
+	VMULPS.BCST   96(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   100(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   64(DI), Z26, Z26
+	VMULPS.BCST   68(DI), Z28, Z28
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z28, Z1, Z1
+	ADDQ          $0x00000068, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 16(DI), Z20, Z27
+	VPDPBUSD.BCST 32(DI), Z16, Z28
+	VPDPBUSD.BCST 48(DI), Z20, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 20(DI), Z21, Z27
+	VPDPBUSD.BCST 36(DI), Z17, Z28
+	VPDPBUSD.BCST 52(DI), Z21, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 24(DI), Z22, Z27
+	VPDPBUSD.BCST 40(DI), Z18, Z28
+	VPDPBUSD.BCST 56(DI), Z22, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 28(DI), Z23, Z27
+	VPDPBUSD.BCST 44(DI), Z19, Z28
+	VPDPBUSD.BCST 60(DI), Z23, Z29
+	VPADDD        Z27, Z26, Z26
+	VPADDD        Z29, Z28, Z28
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z28, Z28
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z28, Z24, Z28
+	VMULPS.BCST   96(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   100(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   64(DI), Z26, Z26
+	VMULPS.BCST   68(DI), Z28, Z28
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z28, Z1, Z1
+	ADDQ          $0x00000068, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop102
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop101
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop100
+	VZEROUPPER
+	RET
+
+ahead4:
+loop103:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop104:
+	PREFETCHT0 (SI)(R11*1)
+	PREFETCHT0 64(SI)(R11*1)
+	PREFETCHT0 128(SI)(R11*1)
+	PREFETCHT0 192(SI)(R11*1)
+	PREFETCHT0 256(SI)(R11*1)
+	MOVQ       SI, R8
+	MOVQ       SI, R9
+	MOVQ       $0x00000004, R12
+
+loop105:
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     64(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     192(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	PREFETCHT0    320(R8)(R11*1)
+	VPANDD        320(R8), Z30, Z16
+	PREFETCHT0    384(R8)(R11*1)
+	VPANDD        384(R8), Z30, Z17
+	PREFETCHT0    448(R8)(R11*1)
+	VPANDD        448(R8), Z30, Z18
+	PREFETCHT0    512(R8)(R11*1)
+	VPANDD        512(R8), Z30, Z19
+	PREFETCHT0    576(R8)(R11*1)
+	VPANDD        576(R8), Z30, Z20
+	PREFETCHT0    640(R8)(R11*1)
+	VPANDD        640(R8), Z30, Z21
+	PREFETCHT0    704(R8)(R11*1)
+	VPANDD        704(R8), Z30, Z22
+	PREFETCHT0    768(R8)(R11*1)
+	VPANDD        768(R8), Z30, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   192(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   196(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   200(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   204(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   128(DI), Z26, Z26
+	VMULPS.BCST   132(DI), Z27, Z27
+	VMULPS.BCST   136(DI), Z28, Z28
+	VMULPS.BCST   140(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	ADDQ          $0x000000d0, DI
+	VCVTPH2PS     (SI), Z26
+	VPMOVZXBD     80(R9), Z24
+	VCVTDQ2PS     Z24, Z24
+	VMULPS        Z26, Z24, Z24
+	VCVTPH2PS     32(SI), Z27
+	VPMOVZXBD     208(R9), Z25
+	VCVTDQ2PS     Z25, Z25
+	VMULPS        Z27, Z25, Z25
+	VPSRLW        $0x04, 320(R8), Z16
+	VPANDD        Z30, Z16, Z16
+	VPSRLW        $0x04, 384(R8), Z17
+	VPANDD        Z30, Z17, Z17
+	VPSRLW        $0x04, 448(R8), Z18
+	VPANDD        Z30, Z18, Z18
+	VPSRLW        $0x04, 512(R8), Z19
+	VPANDD        Z30, Z19, Z19
+	VPSRLW        $0x04, 576(R8), Z20
+	VPANDD        Z30, Z20, Z20
+	VPSRLW        $0x04, 640(R8), Z21
+	VPANDD        Z30, Z21, Z21
+	VPSRLW        $0x04, 704(R8), Z22
+	VPANDD        Z30, Z22, Z22
+	VPSRLW        $0x04, 768(R8), Z23
+	VPANDD        Z30, Z23, Z23
+	VPXORD        Z26, Z26, Z26
+	VPXORD        Z27, Z27, Z27
+	VPXORD        Z28, Z28, Z28
+	VPXORD        Z29, Z29, Z29
+	VPDPBUSD.BCST (DI), Z16, Z26
+	VPDPBUSD.BCST 32(DI), Z16, Z27
+	VPDPBUSD.BCST 64(DI), Z16, Z28
+	VPDPBUSD.BCST 96(DI), Z16, Z29
+	VPDPBUSD.BCST 4(DI), Z17, Z26
+	VPDPBUSD.BCST 36(DI), Z17, Z27
+	VPDPBUSD.BCST 68(DI), Z17, Z28
+	VPDPBUSD.BCST 100(DI), Z17, Z29
+	VPDPBUSD.BCST 8(DI), Z18, Z26
+	VPDPBUSD.BCST 40(DI), Z18, Z27
+	VPDPBUSD.BCST 72(DI), Z18, Z28
+	VPDPBUSD.BCST 104(DI), Z18, Z29
+	VPDPBUSD.BCST 12(DI), Z19, Z26
+	VPDPBUSD.BCST 44(DI), Z19, Z27
+	VPDPBUSD.BCST 76(DI), Z19, Z28
+	VPDPBUSD.BCST 108(DI), Z19, Z29
+	VPDPBUSD.BCST 16(DI), Z20, Z26
+	VPDPBUSD.BCST 48(DI), Z20, Z27
+	VPDPBUSD.BCST 80(DI), Z20, Z28
+	VPDPBUSD.BCST 112(DI), Z20, Z29
+	VPDPBUSD.BCST 20(DI), Z21, Z26
+	VPDPBUSD.BCST 52(DI), Z21, Z27
+	VPDPBUSD.BCST 84(DI), Z21, Z28
+	VPDPBUSD.BCST 116(DI), Z21, Z29
+	VPDPBUSD.BCST 24(DI), Z22, Z26
+	VPDPBUSD.BCST 56(DI), Z22, Z27
+	VPDPBUSD.BCST 88(DI), Z22, Z28
+	VPDPBUSD.BCST 120(DI), Z22, Z29
+	VPDPBUSD.BCST 28(DI), Z23, Z26
+	VPDPBUSD.BCST 60(DI), Z23, Z27
+	VPDPBUSD.BCST 92(DI), Z23, Z28
+	VPDPBUSD.BCST 124(DI), Z23, Z29
+	VCVTDQ2PS     Z26, Z26
+	VCVTDQ2PS     Z27, Z27
+	VCVTDQ2PS     Z28, Z28
+	VCVTDQ2PS     Z29, Z29
+	VMULPS        Z26, Z24, Z26
+	VMULPS        Z27, Z24, Z27
+	VMULPS        Z28, Z24, Z28
+	VMULPS        Z29, Z24, Z29
+	VMULPS.BCST   192(DI), Z25, Z31
+	VSUBPS        Z31, Z26, Z26
+	VMULPS.BCST   196(DI), Z25, Z31
+	VSUBPS        Z31, Z27, Z27
+	VMULPS.BCST   200(DI), Z25, Z31
+	VSUBPS        Z31, Z28, Z28
+	VMULPS.BCST   204(DI), Z25, Z31
+	VSUBPS        Z31, Z29, Z29
+	VMULPS.BCST   128(DI), Z26, Z26
+	VMULPS.BCST   132(DI), Z27, Z27
+	VMULPS.BCST   136(DI), Z28, Z28
+	VMULPS.BCST   140(DI), Z29, Z29
+	VADDPS        Z26, Z0, Z0
+	VADDPS        Z27, Z1, Z1
+	VADDPS        Z28, Z2, Z2
+	VADDPS        Z29, Z3, Z3
+	ADDQ          $0x000000d0, DI
+	ADDQ          $0x00000020, R9
+	ADDQ          $0x00000200, R8
+	DECQ          R12
+	JNZ           loop105
+	ADDQ          $0x00000940, SI
+	DECQ          DX
+	JNZ           loop104
+	MOVQ          AX, R15
+	VMOVUPS       Z0, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z1, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z2, (R15)
+	ADDQ          BX, R15
+	VMOVUPS       Z3, (R15)
+	ADDQ          BX, R15
+	ADDQ          $0x00000040, AX
+	DECQ          CX
+	JNZ           loop103
+	VZEROUPPER
+	RET
+
+// func mulQ5_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ5_KAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         stride+8(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         panels+16(FP), SI
+	MOVQ         n+24(FP), CX
+	MOVQ         records+40(FP), R13
+	VPBROADCASTD nibbleMask512<>+0(SB), Z30
+	MOVQ         t+48(FP), R12
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
+	CMPQ         R12, $0x02
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
+
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop106:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop107:
+	MOVQ            SI, R8
+	MOVQ            SI, R9
+	LEAQ            rotations512<>+0(SB), R10
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          384(R8), Z30, Z16
+	VPANDD          512(R8), Z30, Z17
+	VPANDD          640(R8), Z30, Z18
+	VPANDD          768(R8), Z30, Z19
+	VPANDD          896(R8), Z30, Z20
+	VPANDD          1024(R8), Z30, Z21
+	VPANDD          1152(R8), Z30, Z22
+	VPANDD          1280(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 384(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 512(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 640(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 768(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 896(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1024(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1152(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1280(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	MOVQ            $0x00000003, R12
+
+loop108:
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          1344(R8), Z30, Z16
+	VPANDD          1408(R8), Z30, Z17
+	VPANDD          1472(R8), Z30, Z18
+	VPANDD          1536(R8), Z30, Z19
+	VPANDD          1600(R8), Z30, Z20
+	VPANDD          1664(R8), Z30, Z21
+	VPANDD          1728(R8), Z30, Z22
+	VPANDD          1792(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 1344(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 1408(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 1472(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 1536(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 1600(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1664(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1728(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1792(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	ADDQ            $0x00000200, R8
+	DECQ            R12
+	JNZ             loop108
+	ADDQ            $0x00000b40, SI
+	DECQ            DX
+	JNZ             loop107
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop106
+	VZEROUPPER
+	RET
+
+tile2:
+loop109:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop110:
+	MOVQ            SI, R8
+	MOVQ            SI, R9
+	LEAQ            rotations512<>+0(SB), R10
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          384(R8), Z30, Z16
+	VPANDD          512(R8), Z30, Z17
+	VPANDD          640(R8), Z30, Z18
+	VPANDD          768(R8), Z30, Z19
+	VPANDD          896(R8), Z30, Z20
+	VPANDD          1024(R8), Z30, Z21
+	VPANDD          1152(R8), Z30, Z22
+	VPANDD          1280(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 384(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 512(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 640(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 768(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 896(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1024(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1152(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1280(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	MOVQ            $0x00000003, R12
+
+loop111:
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          1344(R8), Z30, Z16
+	VPANDD          1408(R8), Z30, Z17
+	VPANDD          1472(R8), Z30, Z18
+	VPANDD          1536(R8), Z30, Z19
+	VPANDD          1600(R8), Z30, Z20
+	VPANDD          1664(R8), Z30, Z21
+	VPANDD          1728(R8), Z30, Z22
+	VPANDD          1792(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 1344(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 1408(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 1472(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 1536(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 1600(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1664(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1728(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1792(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	ADDQ            $0x00000200, R8
+	DECQ            R12
+	JNZ             loop111
+	ADDQ            $0x00000b40, SI
+	DECQ            DX
+	JNZ             loop110
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop109
+	VZEROUPPER
+	RET
+
+tile4:
+loop112:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop113:
+	MOVQ            SI, R8
+	MOVQ            SI, R9
+	LEAQ            rotations512<>+0(SB), R10
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          384(R8), Z30, Z16
+	VPANDD          512(R8), Z30, Z17
+	VPANDD          640(R8), Z30, Z18
+	VPANDD          768(R8), Z30, Z19
+	VPANDD          896(R8), Z30, Z20
+	VPANDD          1024(R8), Z30, Z21
+	VPANDD          1152(R8), Z30, Z22
+	VPANDD          1280(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 384(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 512(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 640(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 768(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 896(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1024(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1152(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1280(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	MOVQ            $0x00000003, R12
+
+loop114:
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          1344(R8), Z30, Z16
+	VPANDD          1408(R8), Z30, Z17
+	VPANDD          1472(R8), Z30, Z18
+	VPANDD          1536(R8), Z30, Z19
+	VPANDD          1600(R8), Z30, Z20
+	VPANDD          1664(R8), Z30, Z21
+	VPANDD          1728(R8), Z30, Z22
+	VPANDD          1792(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 1344(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 1408(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 1472(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 1536(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 1600(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1664(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1728(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1792(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	ADDQ            $0x00000200, R8
+	DECQ            R12
+	JNZ             loop114
+	ADDQ            $0x00000b40, SI
+	DECQ            DX
+	JNZ             loop113
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z2, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z3, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop112
+	VZEROUPPER
+	RET
+
+tile8:
+loop115:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop116:
+	MOVQ            SI, R8
+	MOVQ            SI, R9
+	LEAQ            rotations512<>+0(SB), R10
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          384(R8), Z30, Z16
+	VPANDD          512(R8), Z30, Z17
+	VPANDD          640(R8), Z30, Z18
+	VPANDD          768(R8), Z30, Z19
+	VPANDD          896(R8), Z30, Z20
+	VPANDD          1024(R8), Z30, Z21
+	VPANDD          1152(R8), Z30, Z22
+	VPANDD          1280(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     384(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     388(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     392(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     396(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     256(DI), Z26, Z26
+	VMULPS.BCST     260(DI), Z27, Z27
+	VMULPS.BCST     264(DI), Z28, Z28
+	VMULPS.BCST     268(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   128(DI), Z16, Z26
+	VPDPBUSD.BCST   160(DI), Z16, Z27
+	VPDPBUSD.BCST   192(DI), Z16, Z28
+	VPDPBUSD.BCST   224(DI), Z16, Z29
+	VPDPBUSD.BCST   132(DI), Z17, Z26
+	VPDPBUSD.BCST   164(DI), Z17, Z27
+	VPDPBUSD.BCST   196(DI), Z17, Z28
+	VPDPBUSD.BCST   228(DI), Z17, Z29
+	VPDPBUSD.BCST   136(DI), Z18, Z26
+	VPDPBUSD.BCST   168(DI), Z18, Z27
+	VPDPBUSD.BCST   200(DI), Z18, Z28
+	VPDPBUSD.BCST   232(DI), Z18, Z29
+	VPDPBUSD.BCST   140(DI), Z19, Z26
+	VPDPBUSD.BCST   172(DI), Z19, Z27
+	VPDPBUSD.BCST   204(DI), Z19, Z28
+	VPDPBUSD.BCST   236(DI), Z19, Z29
+	VPDPBUSD.BCST   144(DI), Z20, Z26
+	VPDPBUSD.BCST   176(DI), Z20, Z27
+	VPDPBUSD.BCST   208(DI), Z20, Z28
+	VPDPBUSD.BCST   240(DI), Z20, Z29
+	VPDPBUSD.BCST   148(DI), Z21, Z26
+	VPDPBUSD.BCST   180(DI), Z21, Z27
+	VPDPBUSD.BCST   212(DI), Z21, Z28
+	VPDPBUSD.BCST   244(DI), Z21, Z29
+	VPDPBUSD.BCST   152(DI), Z22, Z26
+	VPDPBUSD.BCST   184(DI), Z22, Z27
+	VPDPBUSD.BCST   216(DI), Z22, Z28
+	VPDPBUSD.BCST   248(DI), Z22, Z29
+	VPDPBUSD.BCST   156(DI), Z23, Z26
+	VPDPBUSD.BCST   188(DI), Z23, Z27
+	VPDPBUSD.BCST   220(DI), Z23, Z28
+	VPDPBUSD.BCST   252(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     400(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     404(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     408(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     412(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     272(DI), Z26, Z26
+	VMULPS.BCST     276(DI), Z27, Z27
+	VMULPS.BCST     280(DI), Z28, Z28
+	VMULPS.BCST     284(DI), Z29, Z29
+	VADDPS          Z26, Z4, Z4
+	VADDPS          Z27, Z5, Z5
+	VADDPS          Z28, Z6, Z6
+	VADDPS          Z29, Z7, Z7
+	ADDQ            $0x000001a0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 384(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 512(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 640(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 768(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 896(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1024(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1152(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1280(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     384(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     388(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     392(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     396(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     256(DI), Z26, Z26
+	VMULPS.BCST     260(DI), Z27, Z27
+	VMULPS.BCST     264(DI), Z28, Z28
+	VMULPS.BCST     268(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   128(DI), Z16, Z26
+	VPDPBUSD.BCST   160(DI), Z16, Z27
+	VPDPBUSD.BCST   192(DI), Z16, Z28
+	VPDPBUSD.BCST   224(DI), Z16, Z29
+	VPDPBUSD.BCST   132(DI), Z17, Z26
+	VPDPBUSD.BCST   164(DI), Z17, Z27
+	VPDPBUSD.BCST   196(DI), Z17, Z28
+	VPDPBUSD.BCST   228(DI), Z17, Z29
+	VPDPBUSD.BCST   136(DI), Z18, Z26
+	VPDPBUSD.BCST   168(DI), Z18, Z27
+	VPDPBUSD.BCST   200(DI), Z18, Z28
+	VPDPBUSD.BCST   232(DI), Z18, Z29
+	VPDPBUSD.BCST   140(DI), Z19, Z26
+	VPDPBUSD.BCST   172(DI), Z19, Z27
+	VPDPBUSD.BCST   204(DI), Z19, Z28
+	VPDPBUSD.BCST   236(DI), Z19, Z29
+	VPDPBUSD.BCST   144(DI), Z20, Z26
+	VPDPBUSD.BCST   176(DI), Z20, Z27
+	VPDPBUSD.BCST   208(DI), Z20, Z28
+	VPDPBUSD.BCST   240(DI), Z20, Z29
+	VPDPBUSD.BCST   148(DI), Z21, Z26
+	VPDPBUSD.BCST   180(DI), Z21, Z27
+	VPDPBUSD.BCST   212(DI), Z21, Z28
+	VPDPBUSD.BCST   244(DI), Z21, Z29
+	VPDPBUSD.BCST   152(DI), Z22, Z26
+	VPDPBUSD.BCST   184(DI), Z22, Z27
+	VPDPBUSD.BCST   216(DI), Z22, Z28
+	VPDPBUSD.BCST   248(DI), Z22, Z29
+	VPDPBUSD.BCST   156(DI), Z23, Z26
+	VPDPBUSD.BCST   188(DI), Z23, Z27
+	VPDPBUSD.BCST   220(DI), Z23, Z28
+	VPDPBUSD.BCST   252(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     400(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     404(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     408(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     412(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     272(DI), Z26, Z26
+	VMULPS.BCST     276(DI), Z27, Z27
+	VMULPS.BCST     280(DI), Z28, Z28
+	VMULPS.BCST     284(DI), Z29, Z29
+	VADDPS          Z26, Z4, Z4
+	VADDPS          Z27, Z5, Z5
+	VADDPS          Z28, Z6, Z6
+	VADDPS          Z29, Z7, Z7
+	ADDQ            $0x000001a0, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	MOVQ            $0x00000003, R12
+
+loop117:
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPANDD          1344(R8), Z30, Z16
+	VPANDD          1408(R8), Z30, Z17
+	VPANDD          1472(R8), Z30, Z18
+	VPANDD          1536(R8), Z30, Z19
+	VPANDD          1600(R8), Z30, Z20
+	VPANDD          1664(R8), Z30, Z21
+	VPANDD          1728(R8), Z30, Z22
+	VPANDD          1792(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     384(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     388(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     392(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     396(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     256(DI), Z26, Z26
+	VMULPS.BCST     260(DI), Z27, Z27
+	VMULPS.BCST     264(DI), Z28, Z28
+	VMULPS.BCST     268(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   128(DI), Z16, Z26
+	VPDPBUSD.BCST   160(DI), Z16, Z27
+	VPDPBUSD.BCST   192(DI), Z16, Z28
+	VPDPBUSD.BCST   224(DI), Z16, Z29
+	VPDPBUSD.BCST   132(DI), Z17, Z26
+	VPDPBUSD.BCST   164(DI), Z17, Z27
+	VPDPBUSD.BCST   196(DI), Z17, Z28
+	VPDPBUSD.BCST   228(DI), Z17, Z29
+	VPDPBUSD.BCST   136(DI), Z18, Z26
+	VPDPBUSD.BCST   168(DI), Z18, Z27
+	VPDPBUSD.BCST   200(DI), Z18, Z28
+	VPDPBUSD.BCST   232(DI), Z18, Z29
+	VPDPBUSD.BCST   140(DI), Z19, Z26
+	VPDPBUSD.BCST   172(DI), Z19, Z27
+	VPDPBUSD.BCST   204(DI), Z19, Z28
+	VPDPBUSD.BCST   236(DI), Z19, Z29
+	VPDPBUSD.BCST   144(DI), Z20, Z26
+	VPDPBUSD.BCST   176(DI), Z20, Z27
+	VPDPBUSD.BCST   208(DI), Z20, Z28
+	VPDPBUSD.BCST   240(DI), Z20, Z29
+	VPDPBUSD.BCST   148(DI), Z21, Z26
+	VPDPBUSD.BCST   180(DI), Z21, Z27
+	VPDPBUSD.BCST   212(DI), Z21, Z28
+	VPDPBUSD.BCST   244(DI), Z21, Z29
+	VPDPBUSD.BCST   152(DI), Z22, Z26
+	VPDPBUSD.BCST   184(DI), Z22, Z27
+	VPDPBUSD.BCST   216(DI), Z22, Z28
+	VPDPBUSD.BCST   248(DI), Z22, Z29
+	VPDPBUSD.BCST   156(DI), Z23, Z26
+	VPDPBUSD.BCST   188(DI), Z23, Z27
+	VPDPBUSD.BCST   220(DI), Z23, Z28
+	VPDPBUSD.BCST   252(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     400(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     404(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     408(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     412(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     272(DI), Z26, Z26
+	VMULPS.BCST     276(DI), Z27, Z27
+	VMULPS.BCST     280(DI), Z28, Z28
+	VMULPS.BCST     284(DI), Z29, Z29
+	VADDPS          Z26, Z4, Z4
+	VADDPS          Z27, Z5, Z5
+	VADDPS          Z28, Z6, Z6
+	VADDPS          Z29, Z7, Z7
+	ADDQ            $0x000001a0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 1344(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x04, 1408(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x04, 1472(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x04, 1536(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x04, 1600(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x04, 1664(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x04, 1728(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x04, 1792(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     384(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     388(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     392(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     396(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     256(DI), Z26, Z26
+	VMULPS.BCST     260(DI), Z27, Z27
+	VMULPS.BCST     264(DI), Z28, Z28
+	VMULPS.BCST     268(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   128(DI), Z16, Z26
+	VPDPBUSD.BCST   160(DI), Z16, Z27
+	VPDPBUSD.BCST   192(DI), Z16, Z28
+	VPDPBUSD.BCST   224(DI), Z16, Z29
+	VPDPBUSD.BCST   132(DI), Z17, Z26
+	VPDPBUSD.BCST   164(DI), Z17, Z27
+	VPDPBUSD.BCST   196(DI), Z17, Z28
+	VPDPBUSD.BCST   228(DI), Z17, Z29
+	VPDPBUSD.BCST   136(DI), Z18, Z26
+	VPDPBUSD.BCST   168(DI), Z18, Z27
+	VPDPBUSD.BCST   200(DI), Z18, Z28
+	VPDPBUSD.BCST   232(DI), Z18, Z29
+	VPDPBUSD.BCST   140(DI), Z19, Z26
+	VPDPBUSD.BCST   172(DI), Z19, Z27
+	VPDPBUSD.BCST   204(DI), Z19, Z28
+	VPDPBUSD.BCST   236(DI), Z19, Z29
+	VPDPBUSD.BCST   144(DI), Z20, Z26
+	VPDPBUSD.BCST   176(DI), Z20, Z27
+	VPDPBUSD.BCST   208(DI), Z20, Z28
+	VPDPBUSD.BCST   240(DI), Z20, Z29
+	VPDPBUSD.BCST   148(DI), Z21, Z26
+	VPDPBUSD.BCST   180(DI), Z21, Z27
+	VPDPBUSD.BCST   212(DI), Z21, Z28
+	VPDPBUSD.BCST   244(DI), Z21, Z29
+	VPDPBUSD.BCST   152(DI), Z22, Z26
+	VPDPBUSD.BCST   184(DI), Z22, Z27
+	VPDPBUSD.BCST   216(DI), Z22, Z28
+	VPDPBUSD.BCST   248(DI), Z22, Z29
+	VPDPBUSD.BCST   156(DI), Z23, Z26
+	VPDPBUSD.BCST   188(DI), Z23, Z27
+	VPDPBUSD.BCST   220(DI), Z23, Z28
+	VPDPBUSD.BCST   252(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     400(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     404(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     408(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     412(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     272(DI), Z26, Z26
+	VMULPS.BCST     276(DI), Z27, Z27
+	VMULPS.BCST     280(DI), Z28, Z28
+	VMULPS.BCST     284(DI), Z29, Z29
+	VADDPS          Z26, Z4, Z4
+	VADDPS          Z27, Z5, Z5
+	VADDPS          Z28, Z6, Z6
+	VADDPS          Z29, Z7, Z7
+	ADDQ            $0x000001a0, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	ADDQ            $0x00000200, R8
+	DECQ            R12
+	JNZ             loop117
+	ADDQ            $0x00000b40, SI
+	DECQ            DX
+	JNZ             loop116
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z2, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z3, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z4, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z5, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z6, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z7, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop115
+	VZEROUPPER
+	RET
+
+tile16:
+loop118:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop119:
 	MOVQ            SI, R8
 	MOVQ            SI, R9
 	LEAQ            rotations512<>+0(SB), R10
@@ -7464,7 +9301,7 @@ loop79:
 	ADDQ            $0x00000008, R10
 	MOVQ            $0x00000003, R12
 
-loop80:
+loop120:
 	VCVTPH2PS       (SI), Z26
 	VPMOVZXBD       64(R9), Z24
 	VCVTDQ2PS       Z24, Z24
@@ -8039,10 +9876,10 @@ loop80:
 	ADDQ            $0x00000008, R10
 	ADDQ            $0x00000200, R8
 	DECQ            R12
-	JNZ             loop80
+	JNZ             loop120
 	ADDQ            $0x00000b40, SI
 	DECQ            DX
-	JNZ             loop79
+	JNZ             loop119
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -8078,74 +9915,221 @@ loop80:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop78
+	JNZ             loop118
 	VZEROUPPER
 	RET
 
-// func mulQ6_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int)
-// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI
-TEXT ·mulQ6_KAVX512(SB), NOSPLIT, $0-56
-	MOVQ         dst+0(FP), AX
-	MOVQ         stride+8(FP), BX
-	SHLQ         $0x02, BX
-	MOVQ         panels+16(FP), SI
-	MOVQ         n+24(FP), CX
-	MOVQ         records+40(FP), R13
-	VPBROADCASTD nibbleMask512<>+0(SB), Z30
-	MOVQ         t+48(FP), R12
-	CMPQ         R12, $0x10
-	JEQ          tile16
-	CMPQ         R12, $0x08
-	JEQ          tile8
-	CMPQ         R12, $0x04
-	JEQ          tile4
-	CMPQ         R12, $0x02
-	JEQ          tile2
-
-loop81:
+ahead1:
+loop121:
 	VPXORD Z0, Z0, Z0
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop82:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000002, R12
+loop122:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	MOVQ            SI, R8
+	MOVQ            SI, R9
+	LEAQ            rotations512<>+0(SB), R10
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      384(R8)(R11*1)
+	VPANDD          384(R8), Z30, Z16
+	PREFETCHT0      512(R8)(R11*1)
+	VPANDD          512(R8), Z30, Z17
+	PREFETCHT0      640(R8)(R11*1)
+	VPANDD          640(R8), Z30, Z18
+	PREFETCHT0      768(R8)(R11*1)
+	VPANDD          768(R8), Z30, Z19
+	PREFETCHT0      896(R8)(R11*1)
+	VPANDD          896(R8), Z30, Z20
+	PREFETCHT0      1024(R8)(R11*1)
+	VPANDD          1024(R8), Z30, Z21
+	PREFETCHT0      1152(R8)(R11*1)
+	VPANDD          1152(R8), Z30, Z22
+	PREFETCHT0      1280(R8)(R11*1)
+	VPANDD          1280(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      448(R8)(R11*1)
+	VPSRLW          $0x04, 384(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	PREFETCHT0      576(R8)(R11*1)
+	VPSRLW          $0x04, 512(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	PREFETCHT0      704(R8)(R11*1)
+	VPSRLW          $0x04, 640(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	PREFETCHT0      832(R8)(R11*1)
+	VPSRLW          $0x04, 768(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	PREFETCHT0      960(R8)(R11*1)
+	VPSRLW          $0x04, 896(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	PREFETCHT0      1088(R8)(R11*1)
+	VPSRLW          $0x04, 1024(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	PREFETCHT0      1216(R8)(R11*1)
+	VPSRLW          $0x04, 1152(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	PREFETCHT0      1344(R8)(R11*1)
+	VPSRLW          $0x04, 1280(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
+	VCVTDQ2PS       Z26, Z26
+	VMULPS          Z26, Z24, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	MOVQ            $0x00000003, R12
 
-loop83:
+loop123:
 	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       32(R9), Z24
+	VPMOVZXBD       64(R9), Z24
 	VCVTDQ2PS       Z24, Z24
 	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       48(R9), Z25
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
 	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPANDD          288(R8), Z30, Z16
-	VPSLLW          $0x04, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPANDD          416(R8), Z30, Z17
-	VPSLLW          $0x04, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPANDD          544(R8), Z30, Z18
-	VPSLLW          $0x04, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPANDD          672(R8), Z30, Z19
-	VPSLLW          $0x04, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPANDD          800(R8), Z30, Z20
-	VPSLLW          $0x04, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPANDD          928(R8), Z30, Z21
-	VPSLLW          $0x04, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPANDD          1056(R8), Z30, Z22
-	VPSLLW          $0x04, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPANDD          1184(R8), Z30, Z23
-	VPSLLW          $0x04, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 40(DI), Z26
-	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      1344(R8)(R11*1)
+	VPANDD          1344(R8), Z30, Z16
+	PREFETCHT0      1408(R8)(R11*1)
+	VPANDD          1408(R8), Z30, Z17
+	PREFETCHT0      1472(R8)(R11*1)
+	VPANDD          1472(R8), Z30, Z18
+	PREFETCHT0      1536(R8)(R11*1)
+	VPANDD          1536(R8), Z30, Z19
+	PREFETCHT0      1600(R8)(R11*1)
+	VPANDD          1600(R8), Z30, Z20
+	PREFETCHT0      1664(R8)(R11*1)
+	VPANDD          1664(R8), Z30, Z21
+	PREFETCHT0      1728(R8)(R11*1)
+	VPANDD          1728(R8), Z30, Z22
+	PREFETCHT0      1792(R8)(R11*1)
+	VPANDD          1792(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
 	VPDPBUSD.BCST   (DI), Z16, Z26
 	VPDPBUSD.BCST   16(DI), Z20, Z27
 	VPDPBUSD.BCST   4(DI), Z17, Z26
@@ -8154,104 +10138,64 @@ loop83:
 	VPDPBUSD.BCST   24(DI), Z22, Z27
 	VPDPBUSD.BCST   12(DI), Z19, Z26
 	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
 	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VMULPS          Z27, Z25, Z27
 	VMULPS          Z26, Z24, Z26
-	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
 	VMULPS.BCST     32(DI), Z26, Z26
 	VADDPS          Z26, Z0, Z0
 	ADDQ            $0x00000034, DI
 	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       64(R9), Z24
+	VPMOVZXBD       80(R9), Z24
 	VCVTDQ2PS       Z24, Z24
 	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       80(R9), Z25
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
 	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPANDD          1312(R8), Z30, Z16
-	VPSLLW          $0x02, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPANDD          1376(R8), Z30, Z17
-	VPSLLW          $0x02, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPANDD          1440(R8), Z30, Z18
-	VPSLLW          $0x02, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPANDD          1504(R8), Z30, Z19
-	VPSLLW          $0x02, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPANDD          1568(R8), Z30, Z20
-	VPSLLW          $0x02, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPANDD          1632(R8), Z30, Z21
-	VPSLLW          $0x02, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPANDD          1696(R8), Z30, Z22
-	VPSLLW          $0x02, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPANDD          1760(R8), Z30, Z23
-	VPSLLW          $0x02, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 40(DI), Z26
-	VPSLLD.BCST     $0x05, 44(DI), Z27
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z26, Z24, Z26
-	VADDPS          Z27, Z26, Z26
-	VMULPS.BCST     32(DI), Z26, Z26
-	VADDPS          Z26, Z0, Z0
-	ADDQ            $0x00000034, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       96(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       112(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPSRLW          $0x04, 288(R8), Z16
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 1344(R8), Z16
 	VPANDD          Z30, Z16, Z16
-	VMOVDQU64       352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPSRLW          $0x04, 416(R8), Z17
+	VPSRLW          $0x04, 1408(R8), Z17
 	VPANDD          Z30, Z17, Z17
-	VMOVDQU64       480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPSRLW          $0x04, 544(R8), Z18
+	VPSRLW          $0x04, 1472(R8), Z18
 	VPANDD          Z30, Z18, Z18
-	VMOVDQU64       608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPSRLW          $0x04, 672(R8), Z19
+	VPSRLW          $0x04, 1536(R8), Z19
 	VPANDD          Z30, Z19, Z19
-	VMOVDQU64       736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPSRLW          $0x04, 800(R8), Z20
+	VPSRLW          $0x04, 1600(R8), Z20
 	VPANDD          Z30, Z20, Z20
-	VMOVDQU64       864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPSRLW          $0x04, 928(R8), Z21
+	VPSRLW          $0x04, 1664(R8), Z21
 	VPANDD          Z30, Z21, Z21
-	VMOVDQU64       992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPSRLW          $0x04, 1056(R8), Z22
+	VPSRLW          $0x04, 1728(R8), Z22
 	VPANDD          Z30, Z22, Z22
-	VMOVDQU64       1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPSRLW          $0x04, 1184(R8), Z23
+	VPSRLW          $0x04, 1792(R8), Z23
 	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 40(DI), Z26
-	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
 	VPDPBUSD.BCST   (DI), Z16, Z26
 	VPDPBUSD.BCST   16(DI), Z20, Z27
 	VPDPBUSD.BCST   4(DI), Z17, Z26
@@ -8260,135 +10204,279 @@ loop83:
 	VPDPBUSD.BCST   24(DI), Z22, Z27
 	VPDPBUSD.BCST   12(DI), Z19, Z26
 	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPADDD          Z27, Z26, Z26
 	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VMULPS          Z27, Z25, Z27
 	VMULPS          Z26, Z24, Z26
-	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     48(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
 	VMULPS.BCST     32(DI), Z26, Z26
 	VADDPS          Z26, Z0, Z0
 	ADDQ            $0x00000034, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       128(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       144(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPSRLW          $0x04, 1312(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x02, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPSRLW          $0x04, 1376(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x02, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPSRLW          $0x04, 1440(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x02, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPSRLW          $0x04, 1504(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x02, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPSRLW          $0x04, 1568(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x02, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPSRLW          $0x04, 1632(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x02, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPSRLW          $0x04, 1696(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x02, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPSRLW          $0x04, 1760(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VPSRLW          $0x02, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 40(DI), Z26
-	VPSLLD.BCST     $0x05, 44(DI), Z27
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z27, Z27
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z26, Z24, Z26
-	VADDPS          Z27, Z26, Z26
-	VMULPS.BCST     32(DI), Z26, Z26
-	VADDPS          Z26, Z0, Z0
-	ADDQ            $0x00000034, DI
-	ADDQ            $0x00000600, R8
-	ADDQ            $0x00000080, R9
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	ADDQ            $0x00000200, R8
 	DECQ            R12
-	JNZ             loop83
-	ADDQ            $0x00000d20, SI
+	JNZ             loop123
+	ADDQ            $0x00000b40, SI
 	DECQ            DX
-	JNZ             loop82
+	JNZ             loop122
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop81
+	JNZ             loop121
 	VZEROUPPER
 	RET
 
-tile2:
-loop84:
+ahead2:
+loop124:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop85:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000002, R12
+loop125:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	MOVQ            SI, R8
+	MOVQ            SI, R9
+	LEAQ            rotations512<>+0(SB), R10
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      384(R8)(R11*1)
+	VPANDD          384(R8), Z30, Z16
+	PREFETCHT0      512(R8)(R11*1)
+	VPANDD          512(R8), Z30, Z17
+	PREFETCHT0      640(R8)(R11*1)
+	VPANDD          640(R8), Z30, Z18
+	PREFETCHT0      768(R8)(R11*1)
+	VPANDD          768(R8), Z30, Z19
+	PREFETCHT0      896(R8)(R11*1)
+	VPANDD          896(R8), Z30, Z20
+	PREFETCHT0      1024(R8)(R11*1)
+	VPANDD          1024(R8), Z30, Z21
+	PREFETCHT0      1152(R8)(R11*1)
+	VPANDD          1152(R8), Z30, Z22
+	PREFETCHT0      1280(R8)(R11*1)
+	VPANDD          1280(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      448(R8)(R11*1)
+	VPSRLW          $0x04, 384(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	PREFETCHT0      576(R8)(R11*1)
+	VPSRLW          $0x04, 512(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	PREFETCHT0      704(R8)(R11*1)
+	VPSRLW          $0x04, 640(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	PREFETCHT0      832(R8)(R11*1)
+	VPSRLW          $0x04, 768(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	PREFETCHT0      960(R8)(R11*1)
+	VPSRLW          $0x04, 896(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	PREFETCHT0      1088(R8)(R11*1)
+	VPSRLW          $0x04, 1024(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	PREFETCHT0      1216(R8)(R11*1)
+	VPSRLW          $0x04, 1152(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	PREFETCHT0      1344(R8)(R11*1)
+	VPSRLW          $0x04, 1280(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	MOVQ            $0x00000003, R12
 
-loop86:
+loop126:
 	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       32(R9), Z24
+	VPMOVZXBD       64(R9), Z24
 	VCVTDQ2PS       Z24, Z24
 	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       48(R9), Z25
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
 	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPANDD          288(R8), Z30, Z16
-	VPSLLW          $0x04, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPANDD          416(R8), Z30, Z17
-	VPSLLW          $0x04, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPANDD          544(R8), Z30, Z18
-	VPSLLW          $0x04, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPANDD          672(R8), Z30, Z19
-	VPSLLW          $0x04, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPANDD          800(R8), Z30, Z20
-	VPSLLW          $0x04, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPANDD          928(R8), Z30, Z21
-	VPSLLW          $0x04, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPANDD          1056(R8), Z30, Z22
-	VPSLLW          $0x04, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPANDD          1184(R8), Z30, Z23
-	VPSLLW          $0x04, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 80(DI), Z26
-	VPSLLD.BCST     $0x05, 88(DI), Z27
-	VPSLLD.BCST     $0x05, 84(DI), Z28
-	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      1344(R8)(R11*1)
+	VPANDD          1344(R8), Z30, Z16
+	PREFETCHT0      1408(R8)(R11*1)
+	VPANDD          1408(R8), Z30, Z17
+	PREFETCHT0      1472(R8)(R11*1)
+	VPANDD          1472(R8), Z30, Z18
+	PREFETCHT0      1536(R8)(R11*1)
+	VPANDD          1536(R8), Z30, Z19
+	PREFETCHT0      1600(R8)(R11*1)
+	VPANDD          1600(R8), Z30, Z20
+	PREFETCHT0      1664(R8)(R11*1)
+	VPANDD          1664(R8), Z30, Z21
+	PREFETCHT0      1728(R8)(R11*1)
+	VPANDD          1728(R8), Z30, Z22
+	PREFETCHT0      1792(R8)(R11*1)
+	VPANDD          1792(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
 	VPDPBUSD.BCST   (DI), Z16, Z26
 	VPDPBUSD.BCST   16(DI), Z20, Z27
 	VPDPBUSD.BCST   32(DI), Z16, Z28
@@ -8405,130 +10493,73 @@ loop86:
 	VPDPBUSD.BCST   28(DI), Z23, Z27
 	VPDPBUSD.BCST   44(DI), Z19, Z28
 	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
 	VCVTDQ2PS       Z26, Z26
 	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
 	VMULPS          Z26, Z24, Z26
 	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
 	VMULPS.BCST     64(DI), Z26, Z26
 	VMULPS.BCST     68(DI), Z28, Z28
 	VADDPS          Z26, Z0, Z0
 	VADDPS          Z28, Z1, Z1
 	ADDQ            $0x00000068, DI
 	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       64(R9), Z24
+	VPMOVZXBD       80(R9), Z24
 	VCVTDQ2PS       Z24, Z24
 	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       80(R9), Z25
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
 	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPANDD          1312(R8), Z30, Z16
-	VPSLLW          $0x02, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPANDD          1376(R8), Z30, Z17
-	VPSLLW          $0x02, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPANDD          1440(R8), Z30, Z18
-	VPSLLW          $0x02, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPANDD          1504(R8), Z30, Z19
-	VPSLLW          $0x02, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPANDD          1568(R8), Z30, Z20
-	VPSLLW          $0x02, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPANDD          1632(R8), Z30, Z21
-	VPSLLW          $0x02, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPANDD          1696(R8), Z30, Z22
-	VPSLLW          $0x02, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPANDD          1760(R8), Z30, Z23
-	VPSLLW          $0x02, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 80(DI), Z26
-	VPSLLD.BCST     $0x05, 88(DI), Z27
-	VPSLLD.BCST     $0x05, 84(DI), Z28
-	VPSLLD.BCST     $0x05, 92(DI), Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     64(DI), Z26, Z26
-	VMULPS.BCST     68(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	ADDQ            $0x00000068, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       96(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       112(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPSRLW          $0x04, 288(R8), Z16
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 1344(R8), Z16
 	VPANDD          Z30, Z16, Z16
-	VMOVDQU64       352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPSRLW          $0x04, 416(R8), Z17
+	VPSRLW          $0x04, 1408(R8), Z17
 	VPANDD          Z30, Z17, Z17
-	VMOVDQU64       480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPSRLW          $0x04, 544(R8), Z18
+	VPSRLW          $0x04, 1472(R8), Z18
 	VPANDD          Z30, Z18, Z18
-	VMOVDQU64       608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPSRLW          $0x04, 672(R8), Z19
+	VPSRLW          $0x04, 1536(R8), Z19
 	VPANDD          Z30, Z19, Z19
-	VMOVDQU64       736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPSRLW          $0x04, 800(R8), Z20
+	VPSRLW          $0x04, 1600(R8), Z20
 	VPANDD          Z30, Z20, Z20
-	VMOVDQU64       864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPSRLW          $0x04, 928(R8), Z21
+	VPSRLW          $0x04, 1664(R8), Z21
 	VPANDD          Z30, Z21, Z21
-	VMOVDQU64       992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPSRLW          $0x04, 1056(R8), Z22
+	VPSRLW          $0x04, 1728(R8), Z22
 	VPANDD          Z30, Z22, Z22
-	VMOVDQU64       1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPSRLW          $0x04, 1184(R8), Z23
+	VPSRLW          $0x04, 1792(R8), Z23
 	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 80(DI), Z26
-	VPSLLD.BCST     $0x05, 88(DI), Z27
-	VPSLLD.BCST     $0x05, 84(DI), Z28
-	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
 	VPDPBUSD.BCST   (DI), Z16, Z26
 	VPDPBUSD.BCST   16(DI), Z20, Z27
 	VPDPBUSD.BCST   32(DI), Z16, Z28
@@ -8545,102 +10576,29 @@ loop86:
 	VPDPBUSD.BCST   28(DI), Z23, Z27
 	VPDPBUSD.BCST   44(DI), Z19, Z28
 	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VPADDD          Z27, Z26, Z26
+	VPADDD          Z29, Z28, Z28
 	VCVTDQ2PS       Z26, Z26
 	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
 	VMULPS          Z26, Z24, Z26
 	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     96(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     100(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
 	VMULPS.BCST     64(DI), Z26, Z26
 	VMULPS.BCST     68(DI), Z28, Z28
 	VADDPS          Z26, Z0, Z0
 	VADDPS          Z28, Z1, Z1
 	ADDQ            $0x00000068, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       128(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       144(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPSRLW          $0x04, 1312(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x02, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPSRLW          $0x04, 1376(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x02, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPSRLW          $0x04, 1440(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x02, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPSRLW          $0x04, 1504(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x02, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPSRLW          $0x04, 1568(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x02, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPSRLW          $0x04, 1632(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x02, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPSRLW          $0x04, 1696(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x02, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPSRLW          $0x04, 1760(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VPSRLW          $0x02, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 80(DI), Z26
-	VPSLLD.BCST     $0x05, 88(DI), Z27
-	VPSLLD.BCST     $0x05, 84(DI), Z28
-	VPSLLD.BCST     $0x05, 92(DI), Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     64(DI), Z26, Z26
-	VMULPS.BCST     68(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	ADDQ            $0x00000068, DI
-	ADDQ            $0x00000600, R8
-	ADDQ            $0x00000080, R9
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	ADDQ            $0x00000200, R8
 	DECQ            R12
-	JNZ             loop86
-	ADDQ            $0x00000d20, SI
+	JNZ             loop126
+	ADDQ            $0x00000b40, SI
 	DECQ            DX
-	JNZ             loop85
+	JNZ             loop125
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -8648,12 +10606,12 @@ loop86:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop84
+	JNZ             loop124
 	VZEROUPPER
 	RET
 
-tile4:
-loop87:
+ahead4:
+loop127:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -8661,435 +10619,473 @@ loop87:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop88:
-	MOVQ SI, R8
-	MOVQ SI, R9
-	MOVQ $0x00000002, R12
+loop128:
+	PREFETCHT0      (SI)(R11*1)
+	PREFETCHT0      64(SI)(R11*1)
+	PREFETCHT0      128(SI)(R11*1)
+	PREFETCHT0      192(SI)(R11*1)
+	PREFETCHT0      256(SI)(R11*1)
+	PREFETCHT0      320(SI)(R11*1)
+	MOVQ            SI, R8
+	MOVQ            SI, R9
+	LEAQ            rotations512<>+0(SB), R10
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      384(R8)(R11*1)
+	VPANDD          384(R8), Z30, Z16
+	PREFETCHT0      512(R8)(R11*1)
+	VPANDD          512(R8), Z30, Z17
+	PREFETCHT0      640(R8)(R11*1)
+	VPANDD          640(R8), Z30, Z18
+	PREFETCHT0      768(R8)(R11*1)
+	VPANDD          768(R8), Z30, Z19
+	PREFETCHT0      896(R8)(R11*1)
+	VPANDD          896(R8), Z30, Z20
+	PREFETCHT0      1024(R8)(R11*1)
+	VPANDD          1024(R8), Z30, Z21
+	PREFETCHT0      1152(R8)(R11*1)
+	VPANDD          1152(R8), Z30, Z22
+	PREFETCHT0      1280(R8)(R11*1)
+	VPANDD          1280(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVZXBD       80(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      448(R8)(R11*1)
+	VPSRLW          $0x04, 384(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	PREFETCHT0      576(R8)(R11*1)
+	VPSRLW          $0x04, 512(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	PREFETCHT0      704(R8)(R11*1)
+	VPSRLW          $0x04, 640(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	PREFETCHT0      832(R8)(R11*1)
+	VPSRLW          $0x04, 768(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	PREFETCHT0      960(R8)(R11*1)
+	VPSRLW          $0x04, 896(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	PREFETCHT0      1088(R8)(R11*1)
+	VPSRLW          $0x04, 1024(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	PREFETCHT0      1216(R8)(R11*1)
+	VPSRLW          $0x04, 1152(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	PREFETCHT0      1344(R8)(R11*1)
+	VPSRLW          $0x04, 1280(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
+	VMULPS          Z28, Z24, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	MOVQ            $0x00000003, R12
 
-loop89:
+loop129:
 	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       32(R9), Z24
+	VPMOVZXBD       64(R9), Z24
 	VCVTDQ2PS       Z24, Z24
 	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       48(R9), Z25
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       192(R9), Z25
 	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPANDD          288(R8), Z30, Z16
-	VPSLLW          $0x04, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPANDD          416(R8), Z30, Z17
-	VPSLLW          $0x04, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPANDD          544(R8), Z30, Z18
-	VPSLLW          $0x04, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPANDD          672(R8), Z30, Z19
-	VPSLLW          $0x04, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPANDD          800(R8), Z30, Z20
-	VPSLLW          $0x04, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPANDD          928(R8), Z30, Z21
-	VPSLLW          $0x04, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPANDD          1056(R8), Z30, Z22
-	VPSLLW          $0x04, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPANDD          1184(R8), Z30, Z23
-	VPSLLW          $0x04, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 160(DI), Z26
-	VPSLLD.BCST     $0x05, 176(DI), Z27
-	VPSLLD.BCST     $0x05, 164(DI), Z28
-	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VMULPS          Z27, Z25, Z25
+	PREFETCHT0      1344(R8)(R11*1)
+	VPANDD          1344(R8), Z30, Z16
+	PREFETCHT0      1408(R8)(R11*1)
+	VPANDD          1408(R8), Z30, Z17
+	PREFETCHT0      1472(R8)(R11*1)
+	VPANDD          1472(R8), Z30, Z18
+	PREFETCHT0      1536(R8)(R11*1)
+	VPANDD          1536(R8), Z30, Z19
+	PREFETCHT0      1600(R8)(R11*1)
+	VPANDD          1600(R8), Z30, Z20
+	PREFETCHT0      1664(R8)(R11*1)
+	VPANDD          1664(R8), Z30, Z21
+	PREFETCHT0      1728(R8)(R11*1)
+	VPANDD          1728(R8), Z30, Z22
+	PREFETCHT0      1792(R8)(R11*1)
+	VPANDD          1792(R8), Z30, Z23
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    (R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
 	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
 	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
 	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
 	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	VPSLLD.BCST     $0x05, 168(DI), Z26
-	VPSLLD.BCST     $0x05, 184(DI), Z27
-	VPSLLD.BCST     $0x05, 172(DI), Z28
-	VPSLLD.BCST     $0x05, 188(DI), Z29
-	VPDPBUSD.BCST   64(DI), Z16, Z26
-	VPDPBUSD.BCST   80(DI), Z20, Z27
-	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
 	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   68(DI), Z17, Z26
-	VPDPBUSD.BCST   84(DI), Z21, Z27
-	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
 	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   72(DI), Z18, Z26
-	VPDPBUSD.BCST   88(DI), Z22, Z27
-	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
 	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   76(DI), Z19, Z26
-	VPDPBUSD.BCST   92(DI), Z23, Z27
-	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
 	VPDPBUSD.BCST   124(DI), Z23, Z29
 	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
 	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     136(DI), Z26, Z26
-	VMULPS.BCST     140(DI), Z28, Z28
-	VADDPS          Z26, Z2, Z2
-	VADDPS          Z28, Z3, Z3
-	ADDQ            $0x000000d0, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       64(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       80(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPANDD          1312(R8), Z30, Z16
-	VPSLLW          $0x02, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPANDD          1376(R8), Z30, Z17
-	VPSLLW          $0x02, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPANDD          1440(R8), Z30, Z18
-	VPSLLW          $0x02, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPANDD          1504(R8), Z30, Z19
-	VPSLLW          $0x02, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPANDD          1568(R8), Z30, Z20
-	VPSLLW          $0x02, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPANDD          1632(R8), Z30, Z21
-	VPSLLW          $0x02, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPANDD          1696(R8), Z30, Z22
-	VPSLLW          $0x02, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPANDD          1760(R8), Z30, Z23
-	VPSLLW          $0x02, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 160(DI), Z26
-	VPSLLD.BCST     $0x05, 176(DI), Z27
-	VPSLLD.BCST     $0x05, 164(DI), Z28
-	VPSLLD.BCST     $0x05, 180(DI), Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
 	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
 	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
 	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
 	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
 	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z28, Z28
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
 	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	VPSLLD.BCST     $0x05, 168(DI), Z26
-	VPSLLD.BCST     $0x05, 184(DI), Z27
-	VPSLLD.BCST     $0x05, 172(DI), Z28
-	VPSLLD.BCST     $0x05, 188(DI), Z29
-	VPDPBUSD.BCST   64(DI), Z16, Z26
-	VPDPBUSD.BCST   80(DI), Z20, Z27
-	VPDPBUSD.BCST   96(DI), Z16, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   68(DI), Z17, Z26
-	VPDPBUSD.BCST   84(DI), Z21, Z27
-	VPDPBUSD.BCST   100(DI), Z17, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   72(DI), Z18, Z26
-	VPDPBUSD.BCST   88(DI), Z22, Z27
-	VPDPBUSD.BCST   104(DI), Z18, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   76(DI), Z19, Z26
-	VPDPBUSD.BCST   92(DI), Z23, Z27
-	VPDPBUSD.BCST   108(DI), Z19, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     136(DI), Z26, Z26
-	VMULPS.BCST     140(DI), Z28, Z28
-	VADDPS          Z26, Z2, Z2
-	VADDPS          Z28, Z3, Z3
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
 	ADDQ            $0x000000d0, DI
 	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       96(R9), Z24
+	VPMOVZXBD       80(R9), Z24
 	VCVTDQ2PS       Z24, Z24
 	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       112(R9), Z25
+	VCVTPH2PS       32(SI), Z27
+	VPMOVZXBD       208(R9), Z25
 	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPSRLW          $0x04, 288(R8), Z16
+	VMULPS          Z27, Z25, Z25
+	VPSRLW          $0x04, 1344(R8), Z16
 	VPANDD          Z30, Z16, Z16
-	VMOVDQU64       352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPSRLW          $0x04, 416(R8), Z17
+	VPSRLW          $0x04, 1408(R8), Z17
 	VPANDD          Z30, Z17, Z17
-	VMOVDQU64       480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPSRLW          $0x04, 544(R8), Z18
+	VPSRLW          $0x04, 1472(R8), Z18
 	VPANDD          Z30, Z18, Z18
-	VMOVDQU64       608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPSRLW          $0x04, 672(R8), Z19
+	VPSRLW          $0x04, 1536(R8), Z19
 	VPANDD          Z30, Z19, Z19
-	VMOVDQU64       736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPSRLW          $0x04, 800(R8), Z20
+	VPSRLW          $0x04, 1600(R8), Z20
 	VPANDD          Z30, Z20, Z20
-	VMOVDQU64       864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPSRLW          $0x04, 928(R8), Z21
+	VPSRLW          $0x04, 1664(R8), Z21
 	VPANDD          Z30, Z21, Z21
-	VMOVDQU64       992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPSRLW          $0x04, 1056(R8), Z22
+	VPSRLW          $0x04, 1728(R8), Z22
 	VPANDD          Z30, Z22, Z22
-	VMOVDQU64       1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPSRLW          $0x04, 1184(R8), Z23
+	VPSRLW          $0x04, 1792(R8), Z23
 	VPANDD          Z30, Z23, Z23
-	VMOVDQU64       1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 160(DI), Z26
-	VPSLLD.BCST     $0x05, 176(DI), Z27
-	VPSLLD.BCST     $0x05, 164(DI), Z28
-	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VMOVDQU64       320(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z16
+	VMOVDQU64       448(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z17
+	VMOVDQU64       576(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z18
+	VMOVDQU64       704(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z19
+	VMOVDQU64       832(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z20
+	VMOVDQU64       960(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z21
+	VMOVDQU64       1088(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z22
+	VMOVDQU64       1216(SI), Z31
+	VPRORVD.BCST    4(R10), Z31, Z31
+	VPTERNLOGD.BCST $0xf8, fifthBit512<>+0(SB), Z31, Z23
+	VPXORD          Z26, Z26, Z26
+	VPXORD          Z27, Z27, Z27
+	VPXORD          Z28, Z28, Z28
+	VPXORD          Z29, Z29, Z29
 	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   32(DI), Z16, Z27
+	VPDPBUSD.BCST   64(DI), Z16, Z28
+	VPDPBUSD.BCST   96(DI), Z16, Z29
 	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   36(DI), Z17, Z27
+	VPDPBUSD.BCST   68(DI), Z17, Z28
+	VPDPBUSD.BCST   100(DI), Z17, Z29
 	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   40(DI), Z18, Z27
+	VPDPBUSD.BCST   72(DI), Z18, Z28
+	VPDPBUSD.BCST   104(DI), Z18, Z29
 	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z28, Z28
-	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	VPSLLD.BCST     $0x05, 168(DI), Z26
-	VPSLLD.BCST     $0x05, 184(DI), Z27
-	VPSLLD.BCST     $0x05, 172(DI), Z28
-	VPSLLD.BCST     $0x05, 188(DI), Z29
-	VPDPBUSD.BCST   64(DI), Z16, Z26
-	VPDPBUSD.BCST   80(DI), Z20, Z27
-	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   44(DI), Z19, Z27
+	VPDPBUSD.BCST   76(DI), Z19, Z28
+	VPDPBUSD.BCST   108(DI), Z19, Z29
+	VPDPBUSD.BCST   16(DI), Z20, Z26
+	VPDPBUSD.BCST   48(DI), Z20, Z27
+	VPDPBUSD.BCST   80(DI), Z20, Z28
 	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   68(DI), Z17, Z26
-	VPDPBUSD.BCST   84(DI), Z21, Z27
-	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   20(DI), Z21, Z26
+	VPDPBUSD.BCST   52(DI), Z21, Z27
+	VPDPBUSD.BCST   84(DI), Z21, Z28
 	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   72(DI), Z18, Z26
-	VPDPBUSD.BCST   88(DI), Z22, Z27
-	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   24(DI), Z22, Z26
+	VPDPBUSD.BCST   56(DI), Z22, Z27
+	VPDPBUSD.BCST   88(DI), Z22, Z28
 	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   76(DI), Z19, Z26
-	VPDPBUSD.BCST   92(DI), Z23, Z27
-	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   28(DI), Z23, Z26
+	VPDPBUSD.BCST   60(DI), Z23, Z27
+	VPDPBUSD.BCST   92(DI), Z23, Z28
 	VPDPBUSD.BCST   124(DI), Z23, Z29
 	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
 	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     136(DI), Z26, Z26
-	VMULPS.BCST     140(DI), Z28, Z28
-	VADDPS          Z26, Z2, Z2
-	VADDPS          Z28, Z3, Z3
-	ADDQ            $0x000000d0, DI
-	VCVTPH2PS       (SI), Z26
-	VPMOVSXBD       128(R9), Z24
-	VCVTDQ2PS       Z24, Z24
-	VMULPS          Z26, Z24, Z24
-	VPMOVSXBD       144(R9), Z25
-	VCVTDQ2PS       Z25, Z25
-	VMULPS          Z26, Z25, Z25
-	VPSRLW          $0x04, 1312(R8), Z16
-	VPANDD          Z30, Z16, Z16
-	VPSRLW          $0x02, 352(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
-	VPSRLW          $0x04, 1376(R8), Z17
-	VPANDD          Z30, Z17, Z17
-	VPSRLW          $0x02, 480(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
-	VPSRLW          $0x04, 1440(R8), Z18
-	VPANDD          Z30, Z18, Z18
-	VPSRLW          $0x02, 608(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
-	VPSRLW          $0x04, 1504(R8), Z19
-	VPANDD          Z30, Z19, Z19
-	VPSRLW          $0x02, 736(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
-	VPSRLW          $0x04, 1568(R8), Z20
-	VPANDD          Z30, Z20, Z20
-	VPSRLW          $0x02, 864(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
-	VPSRLW          $0x04, 1632(R8), Z21
-	VPANDD          Z30, Z21, Z21
-	VPSRLW          $0x02, 992(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
-	VPSRLW          $0x04, 1696(R8), Z22
-	VPANDD          Z30, Z22, Z22
-	VPSRLW          $0x02, 1120(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
-	VPSRLW          $0x04, 1760(R8), Z23
-	VPANDD          Z30, Z23, Z23
-	VPSRLW          $0x02, 1248(R8), Z31
-	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
-	VPSLLD.BCST     $0x05, 160(DI), Z26
-	VPSLLD.BCST     $0x05, 176(DI), Z27
-	VPSLLD.BCST     $0x05, 164(DI), Z28
-	VPSLLD.BCST     $0x05, 180(DI), Z29
-	VPDPBUSD.BCST   (DI), Z16, Z26
-	VPDPBUSD.BCST   16(DI), Z20, Z27
-	VPDPBUSD.BCST   32(DI), Z16, Z28
-	VPDPBUSD.BCST   48(DI), Z20, Z29
-	VPDPBUSD.BCST   4(DI), Z17, Z26
-	VPDPBUSD.BCST   20(DI), Z21, Z27
-	VPDPBUSD.BCST   36(DI), Z17, Z28
-	VPDPBUSD.BCST   52(DI), Z21, Z29
-	VPDPBUSD.BCST   8(DI), Z18, Z26
-	VPDPBUSD.BCST   24(DI), Z22, Z27
-	VPDPBUSD.BCST   40(DI), Z18, Z28
-	VPDPBUSD.BCST   56(DI), Z22, Z29
-	VPDPBUSD.BCST   12(DI), Z19, Z26
-	VPDPBUSD.BCST   28(DI), Z23, Z27
-	VPDPBUSD.BCST   44(DI), Z19, Z28
-	VPDPBUSD.BCST   60(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
 	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
 	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
 	VMULPS          Z26, Z24, Z26
+	VMULPS          Z27, Z24, Z27
 	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
+	VMULPS          Z29, Z24, Z29
+	VMULPS.BCST     192(DI), Z25, Z31
+	VSUBPS          Z31, Z26, Z26
+	VMULPS.BCST     196(DI), Z25, Z31
+	VSUBPS          Z31, Z27, Z27
+	VMULPS.BCST     200(DI), Z25, Z31
+	VSUBPS          Z31, Z28, Z28
+	VMULPS.BCST     204(DI), Z25, Z31
+	VSUBPS          Z31, Z29, Z29
 	VMULPS.BCST     128(DI), Z26, Z26
-	VMULPS.BCST     132(DI), Z28, Z28
+	VMULPS.BCST     132(DI), Z27, Z27
+	VMULPS.BCST     136(DI), Z28, Z28
+	VMULPS.BCST     140(DI), Z29, Z29
 	VADDPS          Z26, Z0, Z0
-	VADDPS          Z28, Z1, Z1
-	VPSLLD.BCST     $0x05, 168(DI), Z26
-	VPSLLD.BCST     $0x05, 184(DI), Z27
-	VPSLLD.BCST     $0x05, 172(DI), Z28
-	VPSLLD.BCST     $0x05, 188(DI), Z29
-	VPDPBUSD.BCST   64(DI), Z16, Z26
-	VPDPBUSD.BCST   80(DI), Z20, Z27
-	VPDPBUSD.BCST   96(DI), Z16, Z28
-	VPDPBUSD.BCST   112(DI), Z20, Z29
-	VPDPBUSD.BCST   68(DI), Z17, Z26
-	VPDPBUSD.BCST   84(DI), Z21, Z27
-	VPDPBUSD.BCST   100(DI), Z17, Z28
-	VPDPBUSD.BCST   116(DI), Z21, Z29
-	VPDPBUSD.BCST   72(DI), Z18, Z26
-	VPDPBUSD.BCST   88(DI), Z22, Z27
-	VPDPBUSD.BCST   104(DI), Z18, Z28
-	VPDPBUSD.BCST   120(DI), Z22, Z29
-	VPDPBUSD.BCST   76(DI), Z19, Z26
-	VPDPBUSD.BCST   92(DI), Z23, Z27
-	VPDPBUSD.BCST   108(DI), Z19, Z28
-	VPDPBUSD.BCST   124(DI), Z23, Z29
-	VCVTDQ2PS       Z26, Z26
-	VCVTDQ2PS       Z28, Z28
-	VCVTDQ2PS       Z27, Z27
-	VCVTDQ2PS       Z29, Z29
-	VMULPS          Z27, Z25, Z27
-	VMULPS          Z29, Z25, Z29
-	VMULPS          Z26, Z24, Z26
-	VMULPS          Z28, Z24, Z28
-	VADDPS          Z27, Z26, Z26
-	VADDPS          Z29, Z28, Z28
-	VMULPS.BCST     136(DI), Z26, Z26
-	VMULPS.BCST     140(DI), Z28, Z28
-	VADDPS          Z26, Z2, Z2
-	VADDPS          Z28, Z3, Z3
+	VADDPS          Z27, Z1, Z1
+	VADDPS          Z28, Z2, Z2
+	VADDPS          Z29, Z3, Z3
 	ADDQ            $0x000000d0, DI
-	ADDQ            $0x00000600, R8
-	ADDQ            $0x00000080, R9
+	ADDQ            $0x00000020, R9
+	ADDQ            $0x00000008, R10
+	ADDQ            $0x00000200, R8
 	DECQ            R12
-	JNZ             loop89
-	ADDQ            $0x00000d20, SI
+	JNZ             loop129
+	ADDQ            $0x00000b40, SI
 	DECQ            DX
-	JNZ             loop88
+	JNZ             loop128
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -9101,12 +11097,1046 @@ loop89:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop87
+	JNZ             loop127
+	VZEROUPPER
+	RET
+
+// func mulQ6_KAVX512(dst *float32, stride int, panels *byte, n int, blocks int, records *byte, t int, ahead int)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ6_KAVX512(SB), NOSPLIT, $0-64
+	MOVQ         dst+0(FP), AX
+	MOVQ         stride+8(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         panels+16(FP), SI
+	MOVQ         n+24(FP), CX
+	MOVQ         records+40(FP), R13
+	VPBROADCASTD nibbleMask512<>+0(SB), Z30
+	MOVQ         t+48(FP), R12
+	MOVQ         ahead+56(FP), R11
+	TESTQ        R11, R11
+	JZ           plain
+	CMPQ         R12, $0x01
+	JEQ          ahead1
+	CMPQ         R12, $0x02
+	JEQ          ahead2
+	CMPQ         R12, $0x04
+	JEQ          ahead4
+
+plain:
+	CMPQ R12, $0x10
+	JEQ  tile16
+	CMPQ R12, $0x08
+	JEQ  tile8
+	CMPQ R12, $0x04
+	JEQ  tile4
+	CMPQ R12, $0x02
+	JEQ  tile2
+
+loop130:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop131:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000002, R12
+
+loop132:
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       32(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       48(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPANDD          288(R8), Z30, Z16
+	VPSLLW          $0x04, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPANDD          416(R8), Z30, Z17
+	VPSLLW          $0x04, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPANDD          544(R8), Z30, Z18
+	VPSLLW          $0x04, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPANDD          672(R8), Z30, Z19
+	VPSLLW          $0x04, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPANDD          800(R8), Z30, Z20
+	VPSLLW          $0x04, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPANDD          928(R8), Z30, Z21
+	VPSLLW          $0x04, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPANDD          1056(R8), Z30, Z22
+	VPSLLW          $0x04, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPANDD          1184(R8), Z30, Z23
+	VPSLLW          $0x04, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       80(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPANDD          1312(R8), Z30, Z16
+	VPSLLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPANDD          1376(R8), Z30, Z17
+	VPSLLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPANDD          1440(R8), Z30, Z18
+	VPSLLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPANDD          1504(R8), Z30, Z19
+	VPSLLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPANDD          1568(R8), Z30, Z20
+	VPSLLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPANDD          1632(R8), Z30, Z21
+	VPSLLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPANDD          1696(R8), Z30, Z22
+	VPSLLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPANDD          1760(R8), Z30, Z23
+	VPSLLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       96(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       112(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 288(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VMOVDQU64       352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 416(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VMOVDQU64       480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 544(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VMOVDQU64       608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 672(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VMOVDQU64       736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 800(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VMOVDQU64       864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 928(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VMOVDQU64       992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1056(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VMOVDQU64       1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1184(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       128(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       144(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 1312(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 1376(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 1440(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 1504(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 1568(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 1632(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1696(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1760(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSRLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	ADDQ            $0x00000600, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             loop132
+	ADDQ            $0x00000d20, SI
+	DECQ            DX
+	JNZ             loop131
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop130
+	VZEROUPPER
+	RET
+
+tile2:
+loop133:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop134:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000002, R12
+
+loop135:
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       32(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       48(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPANDD          288(R8), Z30, Z16
+	VPSLLW          $0x04, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPANDD          416(R8), Z30, Z17
+	VPSLLW          $0x04, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPANDD          544(R8), Z30, Z18
+	VPSLLW          $0x04, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPANDD          672(R8), Z30, Z19
+	VPSLLW          $0x04, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPANDD          800(R8), Z30, Z20
+	VPSLLW          $0x04, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPANDD          928(R8), Z30, Z21
+	VPSLLW          $0x04, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPANDD          1056(R8), Z30, Z22
+	VPSLLW          $0x04, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPANDD          1184(R8), Z30, Z23
+	VPSLLW          $0x04, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       80(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPANDD          1312(R8), Z30, Z16
+	VPSLLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPANDD          1376(R8), Z30, Z17
+	VPSLLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPANDD          1440(R8), Z30, Z18
+	VPSLLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPANDD          1504(R8), Z30, Z19
+	VPSLLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPANDD          1568(R8), Z30, Z20
+	VPSLLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPANDD          1632(R8), Z30, Z21
+	VPSLLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPANDD          1696(R8), Z30, Z22
+	VPSLLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPANDD          1760(R8), Z30, Z23
+	VPSLLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       96(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       112(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 288(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VMOVDQU64       352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 416(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VMOVDQU64       480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 544(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VMOVDQU64       608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 672(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VMOVDQU64       736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 800(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VMOVDQU64       864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 928(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VMOVDQU64       992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1056(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VMOVDQU64       1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1184(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       128(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       144(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 1312(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 1376(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 1440(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 1504(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 1568(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 1632(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1696(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1760(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSRLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	ADDQ            $0x00000600, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             loop135
+	ADDQ            $0x00000d20, SI
+	DECQ            DX
+	JNZ             loop134
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop133
+	VZEROUPPER
+	RET
+
+tile4:
+loop136:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop137:
+	MOVQ SI, R8
+	MOVQ SI, R9
+	MOVQ $0x00000002, R12
+
+loop138:
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       32(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       48(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPANDD          288(R8), Z30, Z16
+	VPSLLW          $0x04, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPANDD          416(R8), Z30, Z17
+	VPSLLW          $0x04, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPANDD          544(R8), Z30, Z18
+	VPSLLW          $0x04, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPANDD          672(R8), Z30, Z19
+	VPSLLW          $0x04, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPANDD          800(R8), Z30, Z20
+	VPSLLW          $0x04, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPANDD          928(R8), Z30, Z21
+	VPSLLW          $0x04, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPANDD          1056(R8), Z30, Z22
+	VPSLLW          $0x04, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPANDD          1184(R8), Z30, Z23
+	VPSLLW          $0x04, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       80(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPANDD          1312(R8), Z30, Z16
+	VPSLLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPANDD          1376(R8), Z30, Z17
+	VPSLLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPANDD          1440(R8), Z30, Z18
+	VPSLLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPANDD          1504(R8), Z30, Z19
+	VPSLLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPANDD          1568(R8), Z30, Z20
+	VPSLLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPANDD          1632(R8), Z30, Z21
+	VPSLLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPANDD          1696(R8), Z30, Z22
+	VPSLLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPANDD          1760(R8), Z30, Z23
+	VPSLLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       96(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       112(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 288(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VMOVDQU64       352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 416(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VMOVDQU64       480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 544(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VMOVDQU64       608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 672(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VMOVDQU64       736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 800(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VMOVDQU64       864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 928(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VMOVDQU64       992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1056(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VMOVDQU64       1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1184(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       128(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       144(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 1312(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 1376(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 1440(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 1504(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 1568(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 1632(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1696(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1760(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSRLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	ADDQ            $0x00000600, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             loop138
+	ADDQ            $0x00000d20, SI
+	DECQ            DX
+	JNZ             loop137
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z2, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z3, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop136
 	VZEROUPPER
 	RET
 
 tile8:
-loop90:
+loop139:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9118,12 +12148,12 @@ loop90:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop91:
+loop140:
 	MOVQ SI, R8
 	MOVQ SI, R9
 	MOVQ $0x00000002, R12
 
-loop92:
+loop141:
 	VCVTPH2PS       (SI), Z26
 	VPMOVSXBD       32(R9), Z24
 	VCVTDQ2PS       Z24, Z24
@@ -9815,10 +12845,10 @@ loop92:
 	ADDQ            $0x00000600, R8
 	ADDQ            $0x00000080, R9
 	DECQ            R12
-	JNZ             loop92
+	JNZ             loop141
 	ADDQ            $0x00000d20, SI
 	DECQ            DX
-	JNZ             loop91
+	JNZ             loop140
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -9838,12 +12868,12 @@ loop92:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop90
+	JNZ             loop139
 	VZEROUPPER
 	RET
 
 tile16:
-loop93:
+loop142:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
@@ -9863,12 +12893,12 @@ loop93:
 	MOVQ   R13, DI
 	MOVQ   blocks+32(FP), DX
 
-loop94:
+loop143:
 	MOVQ SI, R8
 	MOVQ SI, R9
 	MOVQ $0x00000002, R12
 
-loop95:
+loop144:
 	VCVTPH2PS       (SI), Z26
 	VPMOVSXBD       32(R9), Z24
 	VCVTDQ2PS       Z24, Z24
@@ -11104,10 +14134,10 @@ loop95:
 	ADDQ            $0x00000600, R8
 	ADDQ            $0x00000080, R9
 	DECQ            R12
-	JNZ             loop95
+	JNZ             loop144
 	ADDQ            $0x00000d20, SI
 	DECQ            DX
-	JNZ             loop94
+	JNZ             loop143
 	MOVQ            AX, R15
 	VMOVUPS         Z0, (R15)
 	ADDQ            BX, R15
@@ -11143,7 +14173,1098 @@ loop95:
 	ADDQ            BX, R15
 	ADDQ            $0x00000040, AX
 	DECQ            CX
-	JNZ             loop93
+	JNZ             loop142
+	VZEROUPPER
+	RET
+
+ahead1:
+loop145:
+	VPXORD Z0, Z0, Z0
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop146:
+	PREFETCHT0 (SI)(R11*1)
+	PREFETCHT0 64(SI)(R11*1)
+	PREFETCHT0 128(SI)(R11*1)
+	PREFETCHT0 192(SI)(R11*1)
+	PREFETCHT0 256(SI)(R11*1)
+	MOVQ       SI, R8
+	MOVQ       SI, R9
+	MOVQ       $0x00000002, R12
+
+loop147:
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       32(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       48(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      288(R8)(R11*1)
+	VPANDD          288(R8), Z30, Z16
+	VPSLLW          $0x04, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      352(R8)(R11*1)
+	VPANDD          416(R8), Z30, Z17
+	VPSLLW          $0x04, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      416(R8)(R11*1)
+	VPANDD          544(R8), Z30, Z18
+	VPSLLW          $0x04, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      480(R8)(R11*1)
+	VPANDD          672(R8), Z30, Z19
+	VPSLLW          $0x04, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      544(R8)(R11*1)
+	VPANDD          800(R8), Z30, Z20
+	VPSLLW          $0x04, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      608(R8)(R11*1)
+	VPANDD          928(R8), Z30, Z21
+	VPSLLW          $0x04, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      672(R8)(R11*1)
+	VPANDD          1056(R8), Z30, Z22
+	VPSLLW          $0x04, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      736(R8)(R11*1)
+	VPANDD          1184(R8), Z30, Z23
+	VPSLLW          $0x04, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       80(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      800(R8)(R11*1)
+	VPANDD          1312(R8), Z30, Z16
+	VPSLLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      864(R8)(R11*1)
+	VPANDD          1376(R8), Z30, Z17
+	VPSLLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      928(R8)(R11*1)
+	VPANDD          1440(R8), Z30, Z18
+	VPSLLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      992(R8)(R11*1)
+	VPANDD          1504(R8), Z30, Z19
+	VPSLLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      1056(R8)(R11*1)
+	VPANDD          1568(R8), Z30, Z20
+	VPSLLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      1120(R8)(R11*1)
+	VPANDD          1632(R8), Z30, Z21
+	VPSLLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      1184(R8)(R11*1)
+	VPANDD          1696(R8), Z30, Z22
+	VPSLLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      1248(R8)(R11*1)
+	VPANDD          1760(R8), Z30, Z23
+	VPSLLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       96(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       112(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      1312(R8)(R11*1)
+	VPSRLW          $0x04, 288(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VMOVDQU64       352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      1376(R8)(R11*1)
+	VPSRLW          $0x04, 416(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VMOVDQU64       480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      1440(R8)(R11*1)
+	VPSRLW          $0x04, 544(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VMOVDQU64       608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      1504(R8)(R11*1)
+	VPSRLW          $0x04, 672(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VMOVDQU64       736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      1568(R8)(R11*1)
+	VPSRLW          $0x04, 800(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VMOVDQU64       864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      1632(R8)(R11*1)
+	VPSRLW          $0x04, 928(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VMOVDQU64       992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      1696(R8)(R11*1)
+	VPSRLW          $0x04, 1056(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VMOVDQU64       1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      1760(R8)(R11*1)
+	VPSRLW          $0x04, 1184(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       128(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       144(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 1312(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 1376(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 1440(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 1504(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 1568(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 1632(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1696(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1760(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSRLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 40(DI), Z26
+	VPSLLD.BCST     $0x05, 44(DI), Z27
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z27, Z27
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z26, Z24, Z26
+	VADDPS          Z27, Z26, Z26
+	VMULPS.BCST     32(DI), Z26, Z26
+	VADDPS          Z26, Z0, Z0
+	ADDQ            $0x00000034, DI
+	ADDQ            $0x00000600, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             loop147
+	ADDQ            $0x00000d20, SI
+	DECQ            DX
+	JNZ             loop146
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop145
+	VZEROUPPER
+	RET
+
+ahead2:
+loop148:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop149:
+	PREFETCHT0 (SI)(R11*1)
+	PREFETCHT0 64(SI)(R11*1)
+	PREFETCHT0 128(SI)(R11*1)
+	PREFETCHT0 192(SI)(R11*1)
+	PREFETCHT0 256(SI)(R11*1)
+	MOVQ       SI, R8
+	MOVQ       SI, R9
+	MOVQ       $0x00000002, R12
+
+loop150:
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       32(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       48(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      288(R8)(R11*1)
+	VPANDD          288(R8), Z30, Z16
+	VPSLLW          $0x04, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      352(R8)(R11*1)
+	VPANDD          416(R8), Z30, Z17
+	VPSLLW          $0x04, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      416(R8)(R11*1)
+	VPANDD          544(R8), Z30, Z18
+	VPSLLW          $0x04, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      480(R8)(R11*1)
+	VPANDD          672(R8), Z30, Z19
+	VPSLLW          $0x04, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      544(R8)(R11*1)
+	VPANDD          800(R8), Z30, Z20
+	VPSLLW          $0x04, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      608(R8)(R11*1)
+	VPANDD          928(R8), Z30, Z21
+	VPSLLW          $0x04, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      672(R8)(R11*1)
+	VPANDD          1056(R8), Z30, Z22
+	VPSLLW          $0x04, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      736(R8)(R11*1)
+	VPANDD          1184(R8), Z30, Z23
+	VPSLLW          $0x04, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       80(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      800(R8)(R11*1)
+	VPANDD          1312(R8), Z30, Z16
+	VPSLLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      864(R8)(R11*1)
+	VPANDD          1376(R8), Z30, Z17
+	VPSLLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      928(R8)(R11*1)
+	VPANDD          1440(R8), Z30, Z18
+	VPSLLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      992(R8)(R11*1)
+	VPANDD          1504(R8), Z30, Z19
+	VPSLLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      1056(R8)(R11*1)
+	VPANDD          1568(R8), Z30, Z20
+	VPSLLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      1120(R8)(R11*1)
+	VPANDD          1632(R8), Z30, Z21
+	VPSLLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      1184(R8)(R11*1)
+	VPANDD          1696(R8), Z30, Z22
+	VPSLLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      1248(R8)(R11*1)
+	VPANDD          1760(R8), Z30, Z23
+	VPSLLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       96(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       112(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      1312(R8)(R11*1)
+	VPSRLW          $0x04, 288(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VMOVDQU64       352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      1376(R8)(R11*1)
+	VPSRLW          $0x04, 416(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VMOVDQU64       480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      1440(R8)(R11*1)
+	VPSRLW          $0x04, 544(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VMOVDQU64       608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      1504(R8)(R11*1)
+	VPSRLW          $0x04, 672(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VMOVDQU64       736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      1568(R8)(R11*1)
+	VPSRLW          $0x04, 800(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VMOVDQU64       864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      1632(R8)(R11*1)
+	VPSRLW          $0x04, 928(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VMOVDQU64       992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      1696(R8)(R11*1)
+	VPSRLW          $0x04, 1056(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VMOVDQU64       1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      1760(R8)(R11*1)
+	VPSRLW          $0x04, 1184(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       128(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       144(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 1312(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 1376(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 1440(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 1504(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 1568(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 1632(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1696(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1760(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSRLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 80(DI), Z26
+	VPSLLD.BCST     $0x05, 88(DI), Z27
+	VPSLLD.BCST     $0x05, 84(DI), Z28
+	VPSLLD.BCST     $0x05, 92(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     64(DI), Z26, Z26
+	VMULPS.BCST     68(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	ADDQ            $0x00000068, DI
+	ADDQ            $0x00000600, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             loop150
+	ADDQ            $0x00000d20, SI
+	DECQ            DX
+	JNZ             loop149
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop148
+	VZEROUPPER
+	RET
+
+ahead4:
+loop151:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   R13, DI
+	MOVQ   blocks+32(FP), DX
+
+loop152:
+	PREFETCHT0 (SI)(R11*1)
+	PREFETCHT0 64(SI)(R11*1)
+	PREFETCHT0 128(SI)(R11*1)
+	PREFETCHT0 192(SI)(R11*1)
+	PREFETCHT0 256(SI)(R11*1)
+	MOVQ       SI, R8
+	MOVQ       SI, R9
+	MOVQ       $0x00000002, R12
+
+loop153:
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       32(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       48(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      288(R8)(R11*1)
+	VPANDD          288(R8), Z30, Z16
+	VPSLLW          $0x04, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      352(R8)(R11*1)
+	VPANDD          416(R8), Z30, Z17
+	VPSLLW          $0x04, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      416(R8)(R11*1)
+	VPANDD          544(R8), Z30, Z18
+	VPSLLW          $0x04, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      480(R8)(R11*1)
+	VPANDD          672(R8), Z30, Z19
+	VPSLLW          $0x04, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      544(R8)(R11*1)
+	VPANDD          800(R8), Z30, Z20
+	VPSLLW          $0x04, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      608(R8)(R11*1)
+	VPANDD          928(R8), Z30, Z21
+	VPSLLW          $0x04, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      672(R8)(R11*1)
+	VPANDD          1056(R8), Z30, Z22
+	VPSLLW          $0x04, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      736(R8)(R11*1)
+	VPANDD          1184(R8), Z30, Z23
+	VPSLLW          $0x04, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       64(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       80(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      800(R8)(R11*1)
+	VPANDD          1312(R8), Z30, Z16
+	VPSLLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      864(R8)(R11*1)
+	VPANDD          1376(R8), Z30, Z17
+	VPSLLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      928(R8)(R11*1)
+	VPANDD          1440(R8), Z30, Z18
+	VPSLLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      992(R8)(R11*1)
+	VPANDD          1504(R8), Z30, Z19
+	VPSLLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      1056(R8)(R11*1)
+	VPANDD          1568(R8), Z30, Z20
+	VPSLLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      1120(R8)(R11*1)
+	VPANDD          1632(R8), Z30, Z21
+	VPSLLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      1184(R8)(R11*1)
+	VPANDD          1696(R8), Z30, Z22
+	VPSLLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      1248(R8)(R11*1)
+	VPANDD          1760(R8), Z30, Z23
+	VPSLLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       96(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       112(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	PREFETCHT0      1312(R8)(R11*1)
+	VPSRLW          $0x04, 288(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VMOVDQU64       352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	PREFETCHT0      1376(R8)(R11*1)
+	VPSRLW          $0x04, 416(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VMOVDQU64       480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	PREFETCHT0      1440(R8)(R11*1)
+	VPSRLW          $0x04, 544(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VMOVDQU64       608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	PREFETCHT0      1504(R8)(R11*1)
+	VPSRLW          $0x04, 672(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VMOVDQU64       736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	PREFETCHT0      1568(R8)(R11*1)
+	VPSRLW          $0x04, 800(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VMOVDQU64       864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	PREFETCHT0      1632(R8)(R11*1)
+	VPSRLW          $0x04, 928(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VMOVDQU64       992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	PREFETCHT0      1696(R8)(R11*1)
+	VPSRLW          $0x04, 1056(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VMOVDQU64       1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	PREFETCHT0      1760(R8)(R11*1)
+	VPSRLW          $0x04, 1184(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VMOVDQU64       1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	VCVTPH2PS       (SI), Z26
+	VPMOVSXBD       128(R9), Z24
+	VCVTDQ2PS       Z24, Z24
+	VMULPS          Z26, Z24, Z24
+	VPMOVSXBD       144(R9), Z25
+	VCVTDQ2PS       Z25, Z25
+	VMULPS          Z26, Z25, Z25
+	VPSRLW          $0x04, 1312(R8), Z16
+	VPANDD          Z30, Z16, Z16
+	VPSRLW          $0x02, 352(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z16
+	VPSRLW          $0x04, 1376(R8), Z17
+	VPANDD          Z30, Z17, Z17
+	VPSRLW          $0x02, 480(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z17
+	VPSRLW          $0x04, 1440(R8), Z18
+	VPANDD          Z30, Z18, Z18
+	VPSRLW          $0x02, 608(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z18
+	VPSRLW          $0x04, 1504(R8), Z19
+	VPANDD          Z30, Z19, Z19
+	VPSRLW          $0x02, 736(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z19
+	VPSRLW          $0x04, 1568(R8), Z20
+	VPANDD          Z30, Z20, Z20
+	VPSRLW          $0x02, 864(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z20
+	VPSRLW          $0x04, 1632(R8), Z21
+	VPANDD          Z30, Z21, Z21
+	VPSRLW          $0x02, 992(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z21
+	VPSRLW          $0x04, 1696(R8), Z22
+	VPANDD          Z30, Z22, Z22
+	VPSRLW          $0x02, 1120(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z22
+	VPSRLW          $0x04, 1760(R8), Z23
+	VPANDD          Z30, Z23, Z23
+	VPSRLW          $0x02, 1248(R8), Z31
+	VPTERNLOGD.BCST $0xf8, upperBits512<>+0(SB), Z31, Z23
+	VPSLLD.BCST     $0x05, 160(DI), Z26
+	VPSLLD.BCST     $0x05, 176(DI), Z27
+	VPSLLD.BCST     $0x05, 164(DI), Z28
+	VPSLLD.BCST     $0x05, 180(DI), Z29
+	VPDPBUSD.BCST   (DI), Z16, Z26
+	VPDPBUSD.BCST   16(DI), Z20, Z27
+	VPDPBUSD.BCST   32(DI), Z16, Z28
+	VPDPBUSD.BCST   48(DI), Z20, Z29
+	VPDPBUSD.BCST   4(DI), Z17, Z26
+	VPDPBUSD.BCST   20(DI), Z21, Z27
+	VPDPBUSD.BCST   36(DI), Z17, Z28
+	VPDPBUSD.BCST   52(DI), Z21, Z29
+	VPDPBUSD.BCST   8(DI), Z18, Z26
+	VPDPBUSD.BCST   24(DI), Z22, Z27
+	VPDPBUSD.BCST   40(DI), Z18, Z28
+	VPDPBUSD.BCST   56(DI), Z22, Z29
+	VPDPBUSD.BCST   12(DI), Z19, Z26
+	VPDPBUSD.BCST   28(DI), Z23, Z27
+	VPDPBUSD.BCST   44(DI), Z19, Z28
+	VPDPBUSD.BCST   60(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     128(DI), Z26, Z26
+	VMULPS.BCST     132(DI), Z28, Z28
+	VADDPS          Z26, Z0, Z0
+	VADDPS          Z28, Z1, Z1
+	VPSLLD.BCST     $0x05, 168(DI), Z26
+	VPSLLD.BCST     $0x05, 184(DI), Z27
+	VPSLLD.BCST     $0x05, 172(DI), Z28
+	VPSLLD.BCST     $0x05, 188(DI), Z29
+	VPDPBUSD.BCST   64(DI), Z16, Z26
+	VPDPBUSD.BCST   80(DI), Z20, Z27
+	VPDPBUSD.BCST   96(DI), Z16, Z28
+	VPDPBUSD.BCST   112(DI), Z20, Z29
+	VPDPBUSD.BCST   68(DI), Z17, Z26
+	VPDPBUSD.BCST   84(DI), Z21, Z27
+	VPDPBUSD.BCST   100(DI), Z17, Z28
+	VPDPBUSD.BCST   116(DI), Z21, Z29
+	VPDPBUSD.BCST   72(DI), Z18, Z26
+	VPDPBUSD.BCST   88(DI), Z22, Z27
+	VPDPBUSD.BCST   104(DI), Z18, Z28
+	VPDPBUSD.BCST   120(DI), Z22, Z29
+	VPDPBUSD.BCST   76(DI), Z19, Z26
+	VPDPBUSD.BCST   92(DI), Z23, Z27
+	VPDPBUSD.BCST   108(DI), Z19, Z28
+	VPDPBUSD.BCST   124(DI), Z23, Z29
+	VCVTDQ2PS       Z26, Z26
+	VCVTDQ2PS       Z28, Z28
+	VCVTDQ2PS       Z27, Z27
+	VCVTDQ2PS       Z29, Z29
+	VMULPS          Z27, Z25, Z27
+	VMULPS          Z29, Z25, Z29
+	VMULPS          Z26, Z24, Z26
+	VMULPS          Z28, Z24, Z28
+	VADDPS          Z27, Z26, Z26
+	VADDPS          Z29, Z28, Z28
+	VMULPS.BCST     136(DI), Z26, Z26
+	VMULPS.BCST     140(DI), Z28, Z28
+	VADDPS          Z26, Z2, Z2
+	VADDPS          Z28, Z3, Z3
+	ADDQ            $0x000000d0, DI
+	ADDQ            $0x00000600, R8
+	ADDQ            $0x00000080, R9
+	DECQ            R12
+	JNZ             loop153
+	ADDQ            $0x00000d20, SI
+	DECQ            DX
+	JNZ             loop152
+	MOVQ            AX, R15
+	VMOVUPS         Z0, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z1, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z2, (R15)
+	ADDQ            BX, R15
+	VMOVUPS         Z3, (R15)
+	ADDQ            BX, R15
+	ADDQ            $0x00000040, AX
+	DECQ            CX
+	JNZ             loop151
 	VZEROUPPER
 	RET
 
@@ -11167,14 +15288,14 @@ TEXT ·mulF32AVX512(SB), NOSPLIT, $0-64
 	CMPQ   R8, $0x02
 	JEQ    rows2
 
-many96:
+many154:
 	CMPQ CX, $0x02
-	JLT  few97
+	JLT  few155
 	MOVQ AX, R13
 	MOVQ x+40(FP), DI
 	MOVQ t+56(FP), R8
 
-groups99:
+groups157:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -11185,9 +15306,9 @@ groups99:
 	VXORPS Z7, Z7, Z7
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail100
+	JZ     tail158
 
-loop102:
+loop160:
 	VMOVUPS      (SI), Z8
 	VMOVUPS      (SI)(R11*1), Z9
 	VBROADCASTSS (DI), Z12
@@ -11247,14 +15368,14 @@ loop102:
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop102
+	JNZ          loop160
 
-tail100:
+tail158:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done101
+	JZ   done159
 
-loop103:
+loop161:
 	VMOVUPS      (SI), Z8
 	VMOVUPS      (SI)(R11*1), Z9
 	VBROADCASTSS (DI), Z12
@@ -11272,9 +15393,9 @@ loop103:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop103
+	JNZ          loop161
 
-done101:
+done159:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z4, 64(R13)
 	ADDQ    BX, R13
@@ -11293,32 +15414,32 @@ done101:
 	SUBQ    R15, DI
 	LEAQ    (DI)(R9*4), DI
 	SUBQ    $0x04, R8
-	JNZ     groups99
+	JNZ     groups157
 	ADDQ    R11, SI
 	ADDQ    R11, SI
 	ADDQ    $0x00000080, AX
 	SUBQ    $0x02, CX
-	JMP     many96
+	JMP     many154
 
-few97:
+few155:
 	TESTQ CX, CX
-	JZ    end98
+	JZ    end156
 
-loop104:
+loop162:
 	MOVQ AX, R13
 	MOVQ x+40(FP), DI
 	MOVQ t+56(FP), R8
 
-groups105:
+groups163:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail106
+	JZ     tail164
 
-loop108:
+loop166:
 	VMOVUPS      (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -11358,14 +15479,14 @@ loop108:
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop108
+	JNZ          loop166
 
-tail106:
+tail164:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done107
+	JZ   done165
 
-loop109:
+loop167:
 	VMOVUPS      (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -11378,9 +15499,9 @@ loop109:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop109
+	JNZ          loop167
 
-done107:
+done165:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	VMOVUPS Z1, (R13)
@@ -11395,20 +15516,20 @@ done107:
 	SUBQ    R15, DI
 	LEAQ    (DI)(R9*4), DI
 	SUBQ    $0x04, R8
-	JNZ     groups105
+	JNZ     groups163
 	ADDQ    R11, SI
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop104
+	JNZ     loop162
 
-end98:
+end156:
 	VZEROUPPER
 	RET
 
 rows2:
-many110:
+many168:
 	CMPQ   CX, $0x04
-	JLT    few111
+	JLT    few169
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
@@ -11421,9 +15542,9 @@ many110:
 	VXORPS Z7, Z7, Z7
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail113
+	JZ     tail171
 
-loop115:
+loop173:
 	VMOVUPS      (SI), Z8
 	VMOVUPS      (SI)(R11*1), Z9
 	VMOVUPS      (SI)(R11*2), Z10
@@ -11483,14 +15604,14 @@ loop115:
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop115
+	JNZ          loop173
 
-tail113:
+tail171:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done114
+	JZ   done172
 
-loop116:
+loop174:
 	VMOVUPS      (SI), Z8
 	VMOVUPS      (SI)(R11*1), Z9
 	VMOVUPS      (SI)(R11*2), Z10
@@ -11508,9 +15629,9 @@ loop116:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop116
+	JNZ          loop174
 
-done114:
+done172:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z2, 64(R13)
 	VMOVUPS Z4, 128(R13)
@@ -11524,22 +15645,22 @@ done114:
 	ADDQ    R12, SI
 	ADDQ    $0x00000100, AX
 	SUBQ    $0x04, CX
-	JMP     many110
+	JMP     many168
 
-few111:
+few169:
 	TESTQ CX, CX
-	JZ    end112
+	JZ    end170
 
-loop117:
+loop175:
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail118
+	JZ     tail176
 
-loop120:
+loop178:
 	VMOVUPS      (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -11563,14 +15684,14 @@ loop120:
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop120
+	JNZ          loop178
 
-tail118:
+tail176:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done119
+	JZ   done177
 
-loop121:
+loop179:
 	VMOVUPS      (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -11579,25 +15700,25 @@ loop121:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop121
+	JNZ          loop179
 
-done119:
+done177:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	VMOVUPS Z1, (R13)
 	ADDQ    BX, R13
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop117
+	JNZ     loop175
 
-end112:
+end170:
 	VZEROUPPER
 	RET
 
 rows1:
-many122:
+many180:
 	CMPQ   CX, $0x04
-	JLT    few123
+	JLT    few181
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
@@ -11606,9 +15727,9 @@ many122:
 	VXORPS Z3, Z3, Z3
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail125
+	JZ     tail183
 
-loop127:
+loop185:
 	VMOVUPS      (SI), Z8
 	VMOVUPS      (SI)(R11*1), Z9
 	VMOVUPS      (SI)(R11*2), Z10
@@ -11648,14 +15769,14 @@ loop127:
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop127
+	JNZ          loop185
 
-tail125:
+tail183:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done126
+	JZ   done184
 
-loop128:
+loop186:
 	VMOVUPS      (SI), Z8
 	VMOVUPS      (SI)(R11*1), Z9
 	VMOVUPS      (SI)(R11*2), Z10
@@ -11668,9 +15789,9 @@ loop128:
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop128
+	JNZ          loop186
 
-done126:
+done184:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z1, 64(R13)
 	VMOVUPS Z2, 128(R13)
@@ -11679,21 +15800,21 @@ done126:
 	ADDQ    R12, SI
 	ADDQ    $0x00000100, AX
 	SUBQ    $0x04, CX
-	JMP     many122
+	JMP     many180
 
-few123:
+few181:
 	TESTQ CX, CX
-	JZ    end124
+	JZ    end182
 
-loop129:
+loop187:
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail130
+	JZ     tail188
 
-loop132:
+loop190:
 	VMOVUPS      (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -11709,30 +15830,30 @@ loop132:
 	ADDQ         $0x00000100, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop132
+	JNZ          loop190
 
-tail130:
+tail188:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done131
+	JZ   done189
 
-loop133:
+loop191:
 	VMOVUPS      (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
 	ADDQ         $0x00000040, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop133
+	JNZ          loop191
 
-done131:
+done189:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop129
+	JNZ     loop187
 
-end124:
+end182:
 	VZEROUPPER
 	RET
 
@@ -11756,14 +15877,14 @@ TEXT ·mulF16AVX512(SB), NOSPLIT, $0-64
 	CMPQ   R8, $0x02
 	JEQ    rows2
 
-many134:
+many192:
 	CMPQ CX, $0x02
-	JLT  few135
+	JLT  few193
 	MOVQ AX, R13
 	MOVQ x+40(FP), DI
 	MOVQ t+56(FP), R8
 
-groups137:
+groups195:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -11774,9 +15895,9 @@ groups137:
 	VXORPS Z7, Z7, Z7
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail138
+	JZ     tail196
 
-loop140:
+loop198:
 	VCVTPH2PS    (SI), Z8
 	VCVTPH2PS    (SI)(R11*1), Z9
 	VBROADCASTSS (DI), Z12
@@ -11836,14 +15957,14 @@ loop140:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop140
+	JNZ          loop198
 
-tail138:
+tail196:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done139
+	JZ   done197
 
-loop141:
+loop199:
 	VCVTPH2PS    (SI), Z8
 	VCVTPH2PS    (SI)(R11*1), Z9
 	VBROADCASTSS (DI), Z12
@@ -11861,9 +15982,9 @@ loop141:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop141
+	JNZ          loop199
 
-done139:
+done197:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z4, 64(R13)
 	ADDQ    BX, R13
@@ -11882,32 +16003,32 @@ done139:
 	SUBQ    R15, DI
 	LEAQ    (DI)(R9*4), DI
 	SUBQ    $0x04, R8
-	JNZ     groups137
+	JNZ     groups195
 	ADDQ    R11, SI
 	ADDQ    R11, SI
 	ADDQ    $0x00000080, AX
 	SUBQ    $0x02, CX
-	JMP     many134
+	JMP     many192
 
-few135:
+few193:
 	TESTQ CX, CX
-	JZ    end136
+	JZ    end194
 
-loop142:
+loop200:
 	MOVQ AX, R13
 	MOVQ x+40(FP), DI
 	MOVQ t+56(FP), R8
 
-groups143:
+groups201:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail144
+	JZ     tail202
 
-loop146:
+loop204:
 	VCVTPH2PS    (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -11947,14 +16068,14 @@ loop146:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop146
+	JNZ          loop204
 
-tail144:
+tail202:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done145
+	JZ   done203
 
-loop147:
+loop205:
 	VCVTPH2PS    (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -11967,9 +16088,9 @@ loop147:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop147
+	JNZ          loop205
 
-done145:
+done203:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	VMOVUPS Z1, (R13)
@@ -11984,20 +16105,20 @@ done145:
 	SUBQ    R15, DI
 	LEAQ    (DI)(R9*4), DI
 	SUBQ    $0x04, R8
-	JNZ     groups143
+	JNZ     groups201
 	ADDQ    R11, SI
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop142
+	JNZ     loop200
 
-end136:
+end194:
 	VZEROUPPER
 	RET
 
 rows2:
-many148:
+many206:
 	CMPQ   CX, $0x04
-	JLT    few149
+	JLT    few207
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
@@ -12010,9 +16131,9 @@ many148:
 	VXORPS Z7, Z7, Z7
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail151
+	JZ     tail209
 
-loop153:
+loop211:
 	VCVTPH2PS    (SI), Z8
 	VCVTPH2PS    (SI)(R11*1), Z9
 	VCVTPH2PS    (SI)(R11*2), Z10
@@ -12072,14 +16193,14 @@ loop153:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop153
+	JNZ          loop211
 
-tail151:
+tail209:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done152
+	JZ   done210
 
-loop154:
+loop212:
 	VCVTPH2PS    (SI), Z8
 	VCVTPH2PS    (SI)(R11*1), Z9
 	VCVTPH2PS    (SI)(R11*2), Z10
@@ -12097,9 +16218,9 @@ loop154:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop154
+	JNZ          loop212
 
-done152:
+done210:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z2, 64(R13)
 	VMOVUPS Z4, 128(R13)
@@ -12113,22 +16234,22 @@ done152:
 	ADDQ    R12, SI
 	ADDQ    $0x00000100, AX
 	SUBQ    $0x04, CX
-	JMP     many148
+	JMP     many206
 
-few149:
+few207:
 	TESTQ CX, CX
-	JZ    end150
+	JZ    end208
 
-loop155:
+loop213:
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail156
+	JZ     tail214
 
-loop158:
+loop216:
 	VCVTPH2PS    (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -12152,14 +16273,14 @@ loop158:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop158
+	JNZ          loop216
 
-tail156:
+tail214:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done157
+	JZ   done215
 
-loop159:
+loop217:
 	VCVTPH2PS    (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -12168,25 +16289,25 @@ loop159:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop159
+	JNZ          loop217
 
-done157:
+done215:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	VMOVUPS Z1, (R13)
 	ADDQ    BX, R13
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop155
+	JNZ     loop213
 
-end150:
+end208:
 	VZEROUPPER
 	RET
 
 rows1:
-many160:
+many218:
 	CMPQ   CX, $0x04
-	JLT    few161
+	JLT    few219
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
@@ -12195,9 +16316,9 @@ many160:
 	VXORPS Z3, Z3, Z3
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail163
+	JZ     tail221
 
-loop165:
+loop223:
 	VCVTPH2PS    (SI), Z8
 	VCVTPH2PS    (SI)(R11*1), Z9
 	VCVTPH2PS    (SI)(R11*2), Z10
@@ -12237,14 +16358,14 @@ loop165:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop165
+	JNZ          loop223
 
-tail163:
+tail221:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done164
+	JZ   done222
 
-loop166:
+loop224:
 	VCVTPH2PS    (SI), Z8
 	VCVTPH2PS    (SI)(R11*1), Z9
 	VCVTPH2PS    (SI)(R11*2), Z10
@@ -12257,9 +16378,9 @@ loop166:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop166
+	JNZ          loop224
 
-done164:
+done222:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z1, 64(R13)
 	VMOVUPS Z2, 128(R13)
@@ -12268,21 +16389,21 @@ done164:
 	ADDQ    R12, SI
 	ADDQ    $0x00000100, AX
 	SUBQ    $0x04, CX
-	JMP     many160
+	JMP     many218
 
-few161:
+few219:
 	TESTQ CX, CX
-	JZ    end162
+	JZ    end220
 
-loop167:
+loop225:
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail168
+	JZ     tail226
 
-loop170:
+loop228:
 	VCVTPH2PS    (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
@@ -12298,30 +16419,30 @@ loop170:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop170
+	JNZ          loop228
 
-tail168:
+tail226:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done169
+	JZ   done227
 
-loop171:
+loop229:
 	VCVTPH2PS    (SI), Z8
 	VBROADCASTSS (DI), Z12
 	VFMADD231PS  Z12, Z8, Z0
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop171
+	JNZ          loop229
 
-done169:
+done227:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop167
+	JNZ     loop225
 
-end162:
+end220:
 	VZEROUPPER
 	RET
 
@@ -12345,14 +16466,14 @@ TEXT ·mulBF16AVX512(SB), NOSPLIT, $0-64
 	CMPQ   R8, $0x02
 	JEQ    rows2
 
-many172:
+many230:
 	CMPQ CX, $0x02
-	JLT  few173
+	JLT  few231
 	MOVQ AX, R13
 	MOVQ x+40(FP), DI
 	MOVQ t+56(FP), R8
 
-groups175:
+groups233:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
@@ -12363,9 +16484,9 @@ groups175:
 	VXORPS Z7, Z7, Z7
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail176
+	JZ     tail234
 
-loop178:
+loop236:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    (SI)(R11*1), Z9
@@ -12433,14 +16554,14 @@ loop178:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop178
+	JNZ          loop236
 
-tail176:
+tail234:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done177
+	JZ   done235
 
-loop179:
+loop237:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    (SI)(R11*1), Z9
@@ -12460,9 +16581,9 @@ loop179:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop179
+	JNZ          loop237
 
-done177:
+done235:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z4, 64(R13)
 	ADDQ    BX, R13
@@ -12481,32 +16602,32 @@ done177:
 	SUBQ    R15, DI
 	LEAQ    (DI)(R9*4), DI
 	SUBQ    $0x04, R8
-	JNZ     groups175
+	JNZ     groups233
 	ADDQ    R11, SI
 	ADDQ    R11, SI
 	ADDQ    $0x00000080, AX
 	SUBQ    $0x02, CX
-	JMP     many172
+	JMP     many230
 
-few173:
+few231:
 	TESTQ CX, CX
-	JZ    end174
+	JZ    end232
 
-loop180:
+loop238:
 	MOVQ AX, R13
 	MOVQ x+40(FP), DI
 	MOVQ t+56(FP), R8
 
-groups181:
+groups239:
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	VXORPS Z2, Z2, Z2
 	VXORPS Z3, Z3, Z3
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail182
+	JZ     tail240
 
-loop184:
+loop242:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VBROADCASTSS (DI), Z12
@@ -12550,14 +16671,14 @@ loop184:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop184
+	JNZ          loop242
 
-tail182:
+tail240:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done183
+	JZ   done241
 
-loop185:
+loop243:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VBROADCASTSS (DI), Z12
@@ -12571,9 +16692,9 @@ loop185:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop185
+	JNZ          loop243
 
-done183:
+done241:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	VMOVUPS Z1, (R13)
@@ -12588,20 +16709,20 @@ done183:
 	SUBQ    R15, DI
 	LEAQ    (DI)(R9*4), DI
 	SUBQ    $0x04, R8
-	JNZ     groups181
+	JNZ     groups239
 	ADDQ    R11, SI
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop180
+	JNZ     loop238
 
-end174:
+end232:
 	VZEROUPPER
 	RET
 
 rows2:
-many186:
+many244:
 	CMPQ   CX, $0x04
-	JLT    few187
+	JLT    few245
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
@@ -12614,9 +16735,9 @@ many186:
 	VXORPS Z7, Z7, Z7
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail189
+	JZ     tail247
 
-loop191:
+loop249:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    (SI)(R11*1), Z9
@@ -12692,14 +16813,14 @@ loop191:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop191
+	JNZ          loop249
 
-tail189:
+tail247:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done190
+	JZ   done248
 
-loop192:
+loop250:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    (SI)(R11*1), Z9
@@ -12721,9 +16842,9 @@ loop192:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop192
+	JNZ          loop250
 
-done190:
+done248:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z2, 64(R13)
 	VMOVUPS Z4, 128(R13)
@@ -12737,22 +16858,22 @@ done190:
 	ADDQ    R12, SI
 	ADDQ    $0x00000100, AX
 	SUBQ    $0x04, CX
-	JMP     many186
+	JMP     many244
 
-few187:
+few245:
 	TESTQ CX, CX
-	JZ    end188
+	JZ    end246
 
-loop193:
+loop251:
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
 	VXORPS Z1, Z1, Z1
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail194
+	JZ     tail252
 
-loop196:
+loop254:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VBROADCASTSS (DI), Z12
@@ -12780,14 +16901,14 @@ loop196:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop196
+	JNZ          loop254
 
-tail194:
+tail252:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done195
+	JZ   done253
 
-loop197:
+loop255:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VBROADCASTSS (DI), Z12
@@ -12797,25 +16918,25 @@ loop197:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop197
+	JNZ          loop255
 
-done195:
+done253:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	VMOVUPS Z1, (R13)
 	ADDQ    BX, R13
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop193
+	JNZ     loop251
 
-end188:
+end246:
 	VZEROUPPER
 	RET
 
 rows1:
-many198:
+many256:
 	CMPQ   CX, $0x04
-	JLT    few199
+	JLT    few257
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
@@ -12824,9 +16945,9 @@ many198:
 	VXORPS Z3, Z3, Z3
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail201
+	JZ     tail259
 
-loop203:
+loop261:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    (SI)(R11*1), Z9
@@ -12882,14 +17003,14 @@ loop203:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop203
+	JNZ          loop261
 
-tail201:
+tail259:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done202
+	JZ   done260
 
-loop204:
+loop262:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VPMOVZXWD    (SI)(R11*1), Z9
@@ -12906,9 +17027,9 @@ loop204:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop204
+	JNZ          loop262
 
-done202:
+done260:
 	VMOVUPS Z0, (R13)
 	VMOVUPS Z1, 64(R13)
 	VMOVUPS Z2, 128(R13)
@@ -12917,21 +17038,21 @@ done202:
 	ADDQ    R12, SI
 	ADDQ    $0x00000100, AX
 	SUBQ    $0x04, CX
-	JMP     many198
+	JMP     many256
 
-few199:
+few257:
 	TESTQ CX, CX
-	JZ    end200
+	JZ    end258
 
-loop205:
+loop263:
 	MOVQ   AX, R13
 	MOVQ   x+40(FP), DI
 	VXORPS Z0, Z0, Z0
 	MOVQ   DX, R15
 	SHRQ   $0x02, R15
-	JZ     tail206
+	JZ     tail264
 
-loop208:
+loop266:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VBROADCASTSS (DI), Z12
@@ -12951,14 +17072,14 @@ loop208:
 	ADDQ         $0x00000080, SI
 	ADDQ         $0x00000010, DI
 	DECQ         R15
-	JNZ          loop208
+	JNZ          loop266
 
-tail206:
+tail264:
 	MOVQ DX, R15
 	ANDQ $0x03, R15
-	JZ   done207
+	JZ   done265
 
-loop209:
+loop267:
 	VPMOVZXWD    (SI), Z8
 	VPSLLD       $0x10, Z8, Z8
 	VBROADCASTSS (DI), Z12
@@ -12966,15 +17087,15 @@ loop209:
 	ADDQ         $0x00000020, SI
 	ADDQ         $0x00000004, DI
 	DECQ         R15
-	JNZ          loop209
+	JNZ          loop267
 
-done207:
+done265:
 	VMOVUPS Z0, (R13)
 	ADDQ    BX, R13
 	ADDQ    $0x00000040, AX
 	DECQ    CX
-	JNZ     loop205
+	JNZ     loop263
 
-end200:
+end258:
 	VZEROUPPER
 	RET

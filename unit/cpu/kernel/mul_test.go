@@ -203,10 +203,6 @@ func roundActivations(x []float32) {
 func TestProductsAgree(t *testing.T) {
 	generic, _ := New(Generic)
 	for _, isa := range Available() {
-		s, err := New(isa)
-		if err != nil {
-			t.Fatal(err)
-		}
 		for _, typ := range productTypes {
 			t.Run(fmt.Sprintf("%v/%v", isa, typ), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(2, uint64(typ)))
@@ -217,10 +213,14 @@ func TestProductsAgree(t *testing.T) {
 					data := weights(rng, typ, c.rows, c.cols)
 					x := activations(rng, c.n, c.cols+5, c.cols)
 					want := product(t, generic, typ, c.rows, c.cols, data, Panels, x, c.cols+5, c.n)
-					for _, layout := range []Layout{FileRows, Panels} {
-						got := product(t, s, typ, c.rows, c.cols, data, layout, x, c.cols+5, c.n)
+					for _, form := range []struct {
+						layout Layout
+						ahead  int
+					}{{FileRows, 0}, {Panels, 0}, {Panels, 8 << 10}} {
+						s := &Set{isa: isa, ahead: form.ahead}
+						got := product(t, s, typ, c.rows, c.cols, data, form.layout, x, c.cols+5, c.n)
 						if i, ok := equalBits(got, want); !ok {
-							t.Fatalf("%d x %d weights in %v, %d rows: row %d output %d is %v, want %v", c.rows, c.cols, layout, c.n, i/c.rows, i%c.rows, got[i], want[i])
+							t.Fatalf("%d x %d weights in %v, prefetching %d bytes ahead, %d rows: row %d output %d is %v, want %v", c.rows, c.cols, form.layout, form.ahead, c.n, i/c.rows, i%c.rows, got[i], want[i])
 						}
 					}
 				}

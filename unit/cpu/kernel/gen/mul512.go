@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -19,6 +20,9 @@ const (
 
 var tileSizes = []int{16, 8, 4, 2, 1}
 
+// aheadSizes are the tiles that have a form that prefetches: those that wait for memory.
+var aheadSizes = []int{1, 2, 4}
+
 // integerKind is one panel format: what package kernel has in its table, and how to take it apart.
 type integerKind struct {
 	name   string
@@ -33,17 +37,20 @@ type integerKind struct {
 
 var integerKinds = []integerKind{
 	{name: "Q4_0", bytes: 288, shift: 3, steps: func(k *kernel512, t int) {
+		k.fetchBlock(k.bytes)
 		k.half(0, k.src, 0)
 		k.nibbles(32)
 		k.dot(t)
 	}},
 	{name: "Q4_1", bytes: 320, min: true, steps: func(k *kernel512, t int) {
+		k.fetchBlock(k.bytes)
 		k.half(0, k.src, 0)
 		k.half(1, k.src, 32)
 		k.nibbles(64)
 		k.dot(t)
 	}},
 	{name: "Q5_0", bytes: 352, shift: 4, steps: func(k *kernel512, t int) {
+		k.fetchBlock(k.bytes)
 		k.half(0, k.src, 0)
 		k.nibbles(96)
 		for g := range 8 {
@@ -52,6 +59,7 @@ var integerKinds = []integerKind{
 		k.dot(t)
 	}},
 	{name: "Q5_1", bytes: 384, min: true, steps: func(k *kernel512, t int) {
+		k.fetchBlock(k.bytes)
 		k.half(0, k.src, 0)
 		k.half(1, k.src, 32)
 		k.nibbles(128)
@@ -61,6 +69,7 @@ var integerKinds = []integerKind{
 		k.dot(t)
 	}},
 	{name: "Q8_0", bytes: 544, shift: 7, steps: func(k *kernel512, t int) {
+		k.fetchBlock(k.bytes)
 		k.half(0, k.src, 0)
 		for g := range 8 {
 			k.VMOVDQU64(at(k.src, 32+64*g), k.w[g])
@@ -80,6 +89,7 @@ var integerKinds = []integerKind{
 		})
 	}},
 	{name: "Q6_K", bytes: 3360, shift: 5, split: true, steps: func(k *kernel512, t int) {
+		k.fetchBlock(288)
 		k.MOVQ(k.src, k.inner)
 		k.MOVQ(k.src, k.scales)
 		k.MOVQ(operand.U32(2), k.count)
@@ -95,6 +105,9 @@ var integerKinds = []integerKind{
 					low := 288 + 128*g
 					if part%2 == 1 {
 						low = 288 + 1024 + 64*g
+					}
+					if line := 8*part + g; line < 24 {
+						k.fetch(k.inner, 288+64*line)
 					}
 					k.nibble(g, at(k.inner, low), part/2)
 					k.high(g, at(k.inner, 288+128*g+64), 2*part, 0x30)
@@ -122,9 +135,38 @@ type kernel512 struct {
 	rotation operand.Mem
 
 	src, rec, inner, scales, table, count reg.Register
+
+	ahead    reg.Register // how far ahead of src to prefetch
+	fetching bool         // the loop being written prefetches
+}
+
+// vendor writes the reading of the processor's maker.
+func vendor(c *asm) {
+	c.begin("vendor", "func() (b, d, c uint32)", "returns the twelve letters of the processor's maker.")
+	c.XORL(reg.EAX, reg.EAX)
+	c.XORL(reg.ECX, reg.ECX)
+	c.CPUID()
+	c.Store(reg.EBX, c.Return("b"))
+	c.Store(reg.EDX, c.Return("d"))
+	c.Store(reg.ECX, c.Return("c"))
+	c.end()
+}
+
+// prefetch writes the prefetching of a run of memory into the second cache.
+func prefetch(c *asm) {
+	c.begin("prefetchLines", "func(p *byte, n int)", "prefetches n lines of 64 bytes into the second cache.")
+	c.param("p", reg.RAX)
+	c.param("n", reg.RCX)
+	c.loop(reg.RCX, func() {
+		c.PREFETCHT1(at(reg.RAX, 0))
+		c.ADDQ(imm(64), reg.RAX)
+	})
+	c.end()
 }
 
 func mulAVX512(c *asm) {
+	vendor(c)
+	prefetch(c)
 	mask := c.words("nibbleMask512", 0x0f0f0f0f)
 	bit := c.words("fifthBit512", 0x10101010)
 	bits := c.words("upperBits512", 0x30303030)
@@ -132,7 +174,7 @@ func mulAVX512(c *asm) {
 	for _, kind := range integerKinds {
 		k := &kernel512{asm: c, integerKind: kind, bit: bit, bits: bits, rotation: rotation,
 			src: reg.RSI, rec: reg.RDI, inner: reg.R8, scales: reg.R9, table: reg.R10, count: reg.R12,
-			mask: reg.Z30, tmp: reg.Z31}
+			ahead: reg.R11, mask: reg.Z30, tmp: reg.Z31}
 		z := []reg.Register{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11,
 			reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
 			reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29}
@@ -140,8 +182,8 @@ func mulAVX512(c *asm) {
 		copy(k.w[:], z[16:24])
 		copy(k.ds[:], z[24:26])
 		copy(k.isum[:], z[26:30])
-		c.begin("mul"+kind.name+"AVX512", "func(dst *float32, stride int, panels *byte, n, blocks int, records *byte, t int)",
-			fmt.Sprintf("multiplies n panels of %s with a tile of t activation rows.", kind.name))
+		c.begin("mul"+kind.name+"AVX512", "func(dst *float32, stride int, panels *byte, n, blocks int, records *byte, t, ahead int)",
+			fmt.Sprintf("multiplies n panels of %s with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.", kind.name))
 		dst, stride, panels, blocks, records, out := reg.RAX, reg.RBX, reg.RCX, reg.RDX, reg.R13, reg.R15
 		c.param("dst", dst)
 		c.param("stride", stride)
@@ -151,13 +193,20 @@ func mulAVX512(c *asm) {
 		c.param("records", records)
 		c.VPBROADCASTD(mask, k.mask)
 		c.param("t", k.count)
+		c.param("ahead", k.ahead)
+		c.TESTQ(k.ahead, k.ahead)
+		c.JZ(operand.LabelRef("plain"))
+		for _, t := range aheadSizes {
+			c.CMPQ(k.count, imm(t))
+			c.JEQ(operand.LabelRef(fmt.Sprintf("ahead%d", t)))
+		}
+		c.Label("plain")
 		for _, t := range tileSizes[:len(tileSizes)-1] {
 			c.CMPQ(k.count, imm(t))
 			c.JEQ(operand.LabelRef(fmt.Sprintf("tile%d", t)))
 		}
-		for i := range tileSizes {
-			t := tileSizes[len(tileSizes)-1-i]
-			c.Label(fmt.Sprintf("tile%d", t))
+		tile := func(label string, t int) {
+			c.Label(fmt.Sprintf("%s%d", label, t))
 			c.loop(panels, func() {
 				for r := range t {
 					c.VPXORD(k.acc[r], k.acc[r], k.acc[r])
@@ -177,6 +226,30 @@ func mulAVX512(c *asm) {
 			})
 			c.end()
 		}
+		for _, t := range slices.Backward(tileSizes) {
+			tile("tile", t)
+		}
+		k.fetching = true
+		for _, t := range aheadSizes {
+			tile("ahead", t)
+		}
+	}
+}
+
+// fetch prefetches the line that lies ahead of base + disp.
+func (k *kernel512) fetch(base reg.Register, disp int) {
+	if !k.fetching {
+		return
+	}
+	m := index(base, k.ahead, 1)
+	m.Disp = disp
+	k.PREFETCHT0(m)
+}
+
+// fetchBlock prefetches n bytes from src on, at once.
+func (k *kernel512) fetchBlock(n int) {
+	for i := 0; i < n; i += 64 {
+		k.fetch(k.src, i)
 	}
 }
 
@@ -230,6 +303,9 @@ func (k *kernel512) pairs(t int, high func(sub int)) {
 				k.VMULPS(k.isum[i], k.ds[i], k.ds[i])
 			}
 			for g := range 8 {
+				if line := codes + stride*g + 64*sub; stride == 128 || sub == 0 {
+					k.fetch(k.inner, line)
+				}
 				k.nibble(g, at(k.inner, codes+stride*g), sub)
 			}
 			if high != nil {
@@ -242,6 +318,11 @@ func (k *kernel512) pairs(t int, high func(sub int)) {
 			k.add(8, k.table)
 		}
 	}
+	header := 320
+	if high != nil {
+		header = 384
+	}
+	k.fetchBlock(header)
 	k.MOVQ(k.src, k.inner)
 	k.MOVQ(k.src, k.scales)
 	count, codes := 4, 320
