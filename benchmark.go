@@ -232,7 +232,7 @@ func (m *Model) setup(o Options) (BenchmarkSetup, []int, error) {
 	return s, cores, nil
 }
 
-func addNew(list []int, x int) []int {
+func addNew[T comparable](list []T, x T) []T {
 	for _, y := range list {
 		if x == y {
 			return list

@@ -56,6 +56,8 @@ type Options struct {
 	// Observe, if not nil, is told what each task took. It is called from the
 	// units' goroutines and must be quick.
 	Observe func(Record)
+	// Tally, if not nil, counts what the engine does.
+	Tally *Tally
 }
 
 // defaults of Options.
@@ -167,6 +169,7 @@ type Engine struct {
 	m     *Model
 	e     *engine.Engine
 	notes []string
+	tally *tallied // nil: nobody counts
 }
 
 // Open lays the model out over units and prepares its weights. The engine is
@@ -190,6 +193,11 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if runtime.GOMAXPROCS(0) <= workers {
 		runtime.GOMAXPROCS(workers + 1)
 	}
+	var count *tallied
+	if o.Tally != nil {
+		count = o.Tally.add(l.names)
+		o.Observe = count.observer(o.Observe)
+	}
 	e, err := engine.New(ctx, m.model, engine.Config{
 		Ranges: l.ranges, Units: units, Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, Merge: o.Merge, KV: l.o.KV,
 		FileLayout: o.FileLayout, Release: m.file.Release, TimeOps: o.TimeOps, Progress: o.Progress, Observe: o.Observe,
@@ -197,7 +205,10 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name(), err)
 	}
-	return &Engine{m, e, pinNotes(units)}, nil
+	if count != nil {
+		count.opened()
+	}
+	return &Engine{m, e, pinNotes(units), count}, nil
 }
 
 func (m *Model) checkMemory(l layout) error {
@@ -249,4 +260,9 @@ func (e *Engine) NewStream(ctx context.Context) (*Stream, error) {
 }
 
 // Close ends the streams' calls and frees the units.
-func (e *Engine) Close() error { return e.e.Close() }
+func (e *Engine) Close() error {
+	if e.tally != nil {
+		e.tally.close()
+	}
+	return e.e.Close()
+}

@@ -71,7 +71,7 @@ func openRAPL(t tree) (source, error) {
 	case failed != nil:
 		return nil, firstOf(failed)
 	}
-	return nil, errors.New("there is no /sys/class/powercap/intel-rapl:0: the kernel has no RAPL driver, or a virtual machine hides it")
+	return nil, errors.New("/sys/class/powercap has no intel-rapl zone: the kernel has no RAPL driver, or this is a virtual machine")
 }
 
 // partOfZone is what a zone's watts are of. Core and uncore are within their

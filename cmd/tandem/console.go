@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/tandemrun/tandem"
 )
 
 // console is where a command reads, writes and is interrupted.
@@ -20,6 +22,7 @@ type console struct {
 	in         io.Reader
 	out, err   io.Writer
 	interrupts <-chan os.Signal // nil: never
+	tally      *tandem.Tally    // of all engines; nil: nobody wants to know
 }
 
 // errInterrupted ends a command that the person interrupted. What there was to

@@ -37,11 +37,18 @@ type layoutFlags struct {
 	QoS        string `name:"qos" env:"LLM_DECODE_QOS" placeholder:"CLASS" help:"Scheduling class of the threads: background, utility or user-initiated. Default: as the command was started."`
 
 	observe func(tandem.Record) // see tandem.Options
+	tally   *tandem.Tally       // the console's
+}
+
+// AfterApply is called by kong when the flags are read.
+func (f *layoutFlags) AfterApply(c *console) error {
+	f.tally = c.tally
+	return nil
 }
 
 func (f layoutFlags) options() (tandem.Options, error) {
 	o := tandem.Options{
-		Split: f.Split, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0", QoS: f.QoS, Observe: f.observe,
+		Split: f.Split, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0", QoS: f.QoS, Observe: f.observe, Tally: f.tally,
 	}
 	var err error
 	if o.Place, err = placement(f.Place); err != nil {

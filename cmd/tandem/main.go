@@ -30,6 +30,7 @@ type commands struct {
 	Smoke      smokeCmd      `cmd:"" help:"Load, generate and print a line for each stage."`
 	Bench      benchCmd      `cmd:"" help:"Measure prefill and decode speed and the ceilings of this machine."`
 	Probe      probeCmd      `cmd:"" help:"Measure whether two chunks overlap on two units."`
+	Power      powerCmd      `cmd:"" help:"Run a command and measure the watts and joules of the machine meanwhile."`
 	Batch      batchCmd      `cmd:"" help:"Answer a file of prompts, several at once; go on where a run was ended."`
 	Oracle     oracleCmd     `cmd:"" help:"Record a model's answers, or compare them with recorded ones."`
 	Synth      synthCmd      `cmd:"" help:"Write a model with random weights in the shape of a real one."`
@@ -51,13 +52,13 @@ Without -m the small model that is part of the binary is used.`
 func main() {
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
-	c := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, interrupts: interrupts}
+	c := &console{in: os.Stdin, out: os.Stdout, err: os.Stderr, interrupts: interrupts, tally: newTally()}
 	os.Exit(c.run(os.Args[1:]))
 }
 
 // run is the whole program for one command line; it returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &console{in: stdin, out: stdout, err: stderr}
+	c := &console{in: stdin, out: stdout, err: stderr, tally: newTally()}
 	return c.run(args)
 }
 
@@ -78,6 +79,7 @@ func (c *console) run(args []string) int {
 		kong.Vars{"version": tandem.Version()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.WithHyphenPrefixedParameters(true),
+		kong.Bind(c),
 	)
 	if err != nil {
 		return c.fail(err, 1)
@@ -97,8 +99,9 @@ func (c *console) run(args []string) int {
 		}
 		return c.fail(fmt.Errorf("%w; see `%s`", err, help), 2)
 	}
+	err = errors.Join(parsed.Run(c), c.writeUsage(parsed.Selected().Name))
 	var own *statusError
-	switch err := parsed.Run(c); {
+	switch {
 	case errors.Is(err, errInterrupted):
 		return 130
 	case errors.As(err, &own):

@@ -1,0 +1,85 @@
+package tandem
+
+import (
+	"sync"
+	"time"
+
+	"github.com/tandemrun/tandem/machine"
+	"github.com/tandemrun/tandem/tally"
+)
+
+// A Tally counts what engines do: tokens, the times between them, and how long
+// units were busy. Give it to [Options]. The zero value is ready; it is safe for
+// concurrent use.
+type Tally struct {
+	mu      sync.Mutex
+	engines []*tallied
+}
+
+// A Usage is what one engine did from the end of [Model.Open] to
+// [Engine.Close], or so far.
+type Usage struct {
+	tally.Report
+	Opened time.Time `json:"opened"`
+	Closed time.Time `json:"closed"`
+	// Delay is how long threads of this process were ready to run meanwhile but
+	// had no CPU; nil where the system does not tell.
+	Delay *time.Duration `json:"run_delay_ns,omitempty"`
+}
+
+type tallied struct {
+	count  *tally.Tally
+	before time.Duration
+	known  bool
+	usage  Usage // set at the begin and the end
+}
+
+// add begins to count for an engine; units are those of its chunks.
+func (t *Tally) add(units []string) *tallied {
+	var different []string
+	for _, u := range units {
+		different = addNew(different, u)
+	}
+	x := &tallied{count: tally.New(len(units), different)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.engines = append(t.engines, x)
+	return x
+}
+
+// observer adds the count to what observes already.
+func (x *tallied) observer(also func(Record)) func(Record) {
+	if also == nil {
+		return x.count.Observe
+	}
+	return func(r Record) {
+		x.count.Observe(r)
+		also(r)
+	}
+}
+
+func (x *tallied) opened() {
+	x.before, x.known = machine.RunDelay()
+	x.usage.Opened = time.Now()
+}
+
+func (x *tallied) close() {
+	x.usage.Closed = time.Now()
+	if after, known := machine.RunDelay(); known && x.known {
+		x.usage.Delay = new(after - x.before)
+	}
+}
+
+// Usage is what each engine did, in the order in which they were opened. Call it
+// when they are closed.
+func (t *Tally) Usage() []Usage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []Usage{}
+	for _, x := range t.engines {
+		u := x.usage
+		u.Report = x.count.Report()
+		out = append(out, u)
+	}
+	return out
+}
