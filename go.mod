@@ -10,4 +10,4 @@ require (
 	golang.org/x/term v0.48.0
 )
 
-require github.com/ebitengine/purego v0.11.3 // indirect
+require github.com/ebitengine/purego v0.11.3

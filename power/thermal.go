@@ -31,7 +31,6 @@ type thermal struct {
 	cores   []string // folders of cpufreq
 	counts  []string // files of throttle counts
 	fastest int64    // kHz; cores whose maximum is less are slow ones
-	failed  error
 }
 
 // heat is a sensor of temperature in thousandths of a degree.
