@@ -13,8 +13,8 @@ type Rerun struct {
 	Chunk  int // index
 }
 
-// Again runs chunks again on the last block that their streams evaluated, with
-// what was handed to them then, all at once: none waits for another but in its
+// Again runs chunks again on the last block that their streams evaluated, on
+// the units that they were on, with what was handed to them then, all at once: none waits for another but in its
 // unit's queue. The same rows are computed and cached once more, so the streams
 // stay as they are. It is for measuring. Each stream may be named once; streams
 // that are at work elsewhere must not be.
@@ -43,7 +43,8 @@ func (e *Engine) Again(ctx context.Context, reruns ...Rerun) ([]Record, error) {
 	for i, b := range blocks {
 		b.left = 1
 		e.flying++
-		t := &task{b: b, c: e.chunks[reruns[i].Chunk]}
+		t := b.task(b.route[reruns[i].Chunk].chunk)
+		t.at = b.route[reruns[i].Chunk]
 		t.enqueue()
 	}
 	e.mu.Unlock()
@@ -63,8 +64,8 @@ func (e *Engine) Again(ctx context.Context, reruns ...Rerun) ([]Record, error) {
 func (r Rerun) check(e *Engine) (*block, error) {
 	s := r.Stream
 	switch {
-	case r.Chunk < 0 || r.Chunk >= len(e.chunks):
-		return nil, fmt.Errorf("there is no chunk %d; there are %d", r.Chunk+1, len(e.chunks))
+	case r.Chunk < 0 || r.Chunk >= e.runs:
+		return nil, fmt.Errorf("there is no chunk %d; there are %d", r.Chunk+1, e.runs)
 	case s.closed:
 		return nil, errors.New("the stream is closed")
 	case len(s.spare) == 0:

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tandemrun/tandem/program"
@@ -19,18 +20,21 @@ type block struct {
 	tokens   []int32
 	wanted   []int
 	logits   []float32
-	outputs  [][]unit.Rows // by chunk and port
-	copies   map[int]*copied
+	route    route
+	outputs  [][]unit.Rows // by run of layers and port
+	copies   map[int]*rows // by layer: its new rows, for chunks on other units
 	records  []Record
-	left     int // tasks that are not done
+	tasks    []*task
+	computes []*task // those that compute, by run of layers
+	left     int     // tasks that are not done
 	err      error
 	finished gate
 
 	submitted time.Time // for an observer
 }
 
-// copied is the new cache rows of a layer on their way to another unit.
-type copied struct {
+// rows are cache rows of a layer on their way to another unit.
+type rows struct {
 	k, v []byte
 }
 
@@ -57,57 +61,73 @@ func (e *Engine) submit(b *block) error {
 	if e.cfg.Observe != nil {
 		b.submitted = b.e.clock.Now()
 	}
-	tasks := make([]*task, len(e.chunks))
-	last := b.s.last
-	for i, c := range e.chunks {
-		if c.idle && len(b.wanted) == 0 && len(c.copies) == 0 {
-			continue
-		}
-		t := &task{b: b, c: c, after: -1}
-		tasks[i] = t
-		b.left++
-		if !(c.idle && len(b.wanted) == 0) {
-			for _, in := range c.inputs {
-				t.need(tasks[in.chunk])
-			}
-		}
-		for _, x := range c.p.Caches {
-			if !x.Own {
-				t.need(tasks[e.owner(x.Layer).index])
-			}
-		}
-		t.need(last[i]) // its cache as the previous block left it
-		for _, j := range c.sharers {
-			t.need(last[j]) // they read rows this task may overwrite
-		}
+	b.tasks, b.computes = b.tasks[:0], append(b.computes[:0], make([]*task, len(b.route))...)
+	for i, at := range b.route {
+		b.plan(i, at)
 	}
-	for i, t := range tasks {
-		if t == nil {
-			continue
-		}
-		last[i] = t
+	for _, t := range b.tasks {
 		if t.waits == 0 {
 			t.enqueue()
 		}
 	}
-	if b.left > 0 {
+	if b.left = len(b.tasks); b.left > 0 {
 		e.flying++
 	}
 	return nil
 }
 
+// plan makes the task of a stop and what it depends on. e.mu is held.
+func (b *block) plan(i int, at *stop) {
+	work := !at.idle || len(b.wanted) > 0
+	if !work && len(at.copies) == 0 {
+		return
+	}
+	t := b.task(at.chunk)
+	t.at = at
+	b.computes[i] = t
+	if work {
+		for _, in := range at.inputs {
+			t.take(b.computes[in.chunk], in.away)
+		}
+	}
+	for k, s := range at.stores {
+		b.fetch(s)
+		switch {
+		case s.Own && s.keeper == at.chunk:
+			b.s.wrote(s, b.pos, len(b.tokens))
+		case slices.Contains(at.copies, k):
+			t.take(b.computes[b.route.owner(s.Layer).index], true)
+			t.touch(s.keeper, true)
+			b.s.wrote(s, b.pos, len(b.tokens))
+		default:
+			t.touch(s.keeper, false)
+		}
+	}
+	// Blocks of a stream pass a chunk one after the other, and of course those
+	// that read what it keeps are done with it then.
+	t.touch(at.chunk, true)
+	b.tasks = append(b.tasks, t)
+}
+
+// task makes a task of the block. e.mu is held.
+func (b *block) task(c *chunk) *task {
+	t := &task{id: b.e.made, b: b, c: c, after: -1}
+	b.e.made++
+	return t
+}
+
 // part is the block as a chunk takes it.
-func (b *block) part(c *chunk) unit.Part {
-	p := unit.Part{Slot: b.s.slot, Pos: b.pos, Tokens: b.tokens, Wanted: b.wanted}
-	for _, src := range c.inputs {
+func (b *block) part(at *stop) unit.Part {
+	p := unit.Part{Slot: b.s.slot, Pos: b.pos, Tokens: b.tokens, Wanted: b.wanted, InFrom: at.inFrom}
+	for _, src := range at.inputs {
 		from := b.outputs[src.chunk][src.port]
 		if len(from.Data) > 0 {
 			from.Data = from.Data[src.col:]
 		}
 		p.In = append(p.In, from)
 	}
-	p.Out = b.outputs[c.index]
-	if c.p.Logits >= 0 {
+	p.Out = b.outputs[at.index]
+	if at.p.Logits >= 0 {
 		p.Logits = b.logits
 	}
 	return p
@@ -115,28 +135,33 @@ func (b *block) part(c *chunk) unit.Part {
 
 // room makes room for what the chunks hand over and for the logits.
 func (b *block) room() {
-	e := b.e
 	if b.outputs == nil {
-		b.outputs, b.copies = make([][]unit.Rows, len(e.chunks)), map[int]*copied{}
-		for i, c := range e.chunks {
-			b.outputs[i] = make([]unit.Rows, len(c.p.Outputs))
-			for _, layer := range c.exports {
-				b.copies[layer] = &copied{}
-			}
+		b.outputs, b.copies = make([][]unit.Rows, len(b.route)), map[int]*rows{}
+		for i, at := range b.route {
+			b.outputs[i] = make([]unit.Rows, len(at.p.Outputs))
 		}
 	}
-	for i, c := range e.chunks {
-		for k, out := range c.p.Outputs {
-			n := len(b.tokens)
-			if out.Rows == program.Wanted {
-				n = len(b.wanted)
-			}
+	for i, at := range b.route {
+		for k, out := range at.p.Outputs {
 			x := &b.outputs[i][k]
 			x.Stride = out.View.Width
-			x.Data = grown(x.Data, n*out.View.Width)
+			x.Data = grown(x.Data, b.count(out)*out.View.Width)
+		}
+		for _, s := range at.exports {
+			if b.copies[s.Layer] == nil {
+				b.copies[s.Layer] = &rows{}
+			}
 		}
 	}
-	b.logits = grown(b.logits, len(b.wanted)*e.vocab)
+	b.logits = grown(b.logits, len(b.wanted)*b.e.vocab)
+}
+
+// count is how many rows of the block go through a port.
+func (b *block) count(x program.Port) int {
+	if x.Rows == program.Wanted {
+		return len(b.wanted)
+	}
+	return len(b.tokens)
 }
 
 func grown[T any](x []T, n int) []T {
@@ -146,55 +171,56 @@ func grown[T any](x []T, n int) []T {
 	return x[:n]
 }
 
-// receive writes the cache rows that a chunk keeps a copy of, and counts what
-// the chunk takes from other units.
-func (b *block) receive(c *chunk, r *Record) error {
-	for i, in := range c.p.Inputs {
-		if c.inputs[i].away {
-			n := len(b.tokens)
-			if in.Rows == program.Wanted {
-				n = len(b.wanted)
-			}
-			r.PassedBytes += int64(4 * n * in.View.Width)
+// receive writes the new cache rows of chunks on other units to where the chunk
+// finds them, and counts what the chunk takes from other units.
+func (b *block) receive(at *stop, r *Record) error {
+	for i, in := range at.p.Inputs {
+		if at.inputs[i].away {
+			r.PassedBytes += int64(4 * b.count(in) * in.View.Width)
 		}
 	}
-	for _, layer := range c.copies {
-		x := b.copies[layer]
-		start := b.e.clock.Now()
-		if err := c.c.WriteKV(layer, b.s.slot, b.pos, len(b.tokens), x.k, x.v); err != nil {
+	for _, i := range at.copies {
+		s := at.stores[i]
+		if err := b.copies[s.Layer].write(b, s, b.pos, len(b.tokens), r); err != nil {
 			return err
 		}
-		r.CopiedBytes += int64(len(x.k) + len(x.v))
-		r.CopyTime += b.e.clock.Now().Sub(start)
 	}
 	return nil
 }
 
-// export reads the new cache rows that chunks on other units keep a copy of.
-func (b *block) export(c *chunk, r *Record) error {
-	for _, layer := range c.exports {
-		x := b.copies[layer]
-		spec := cacheOf(c.p, layer)
-		n := len(b.tokens)
-		x.k = grown(x.k, int(b.e.cfg.KV.Size(n*spec.KeyWidth())))
-		x.v = grown(x.v, int(b.e.cfg.KV.Size(n*spec.ValueWidth())))
-		start := b.e.clock.Now()
-		if err := c.c.ReadKV(layer, b.s.slot, b.pos, n, x.k, x.v); err != nil {
+// export reads the new cache rows that chunks on other units take.
+func (b *block) export(at *stop, r *Record) error {
+	for _, s := range at.exports {
+		if err := b.copies[s.Layer].read(b, s, b.pos, len(b.tokens), r); err != nil {
 			return err
 		}
-		r.CopiedBytes += int64(len(x.k) + len(x.v))
-		took := b.e.clock.Now().Sub(start)
-		r.CopyTime += took
-		r.CopyOutTime += took
 	}
 	return nil
 }
 
-func cacheOf(p *program.Program, layer int) program.Cache {
-	for _, x := range p.Caches {
-		if x.Layer == layer {
-			return x
-		}
-	}
-	return program.Cache{}
+// read takes rows of positions [pos, pos+n) of the block's stream from a store.
+func (x *rows) read(b *block, s *store, pos, n int, r *Record) error {
+	x.k = grown(x.k, int(b.e.cfg.KV.Size(n*s.KeyWidth())))
+	x.v = grown(x.v, int(b.e.cfg.KV.Size(n*s.ValueWidth())))
+	start := b.e.clock.Now()
+	err := s.keeper.c.ReadKV(s.Layer, b.s.slot, pos, n, x.k, x.v)
+	took := x.moved(b, start, r)
+	r.CopyOutTime += took
+	return err
+}
+
+// write puts them into another.
+func (x *rows) write(b *block, s *store, pos, n int, r *Record) error {
+	start := b.e.clock.Now()
+	err := s.keeper.c.WriteKV(s.Layer, b.s.slot, pos, n, x.k, x.v)
+	x.moved(b, start, r)
+	return err
+}
+
+// moved counts rows that have been read or written since start.
+func (x *rows) moved(b *block, start time.Time, r *Record) time.Duration {
+	took := b.e.clock.Now().Sub(start)
+	r.CopiedBytes += int64(len(x.k) + len(x.v))
+	r.CopyTime += took
+	return took
 }

@@ -20,6 +20,22 @@
 //
 // Units that have nothing to do park.
 //
+// # Prefill and decode
+//
+// A Forward of one token is decode and one of more tokens is prefill, whose
+// chunks may be on units of their own ([Config.PrefillUnits]). A run of layers
+// whose two units differ is compiled on both. There is nothing else that is
+// particular to either: their tasks are of one kind and go through the same
+// queues.
+//
+// Each place where a layer's cache is kept has, of each stream, the rows that
+// came by there. When a block comes to a place that lacks rows that the block
+// sees, these rows, and no others, are moved there from where they are: a task
+// on that unit reads the rows of a layer and one on this unit writes them. They
+// depend on and are waited for by other tasks as any task is, so they overlap
+// compute where the data allow. Of a sliding window no more is moved than is
+// seen.
+//
 // # Promises
 //
 // The logits of a position do not depend on what other streams do, on merging,
@@ -46,12 +62,14 @@ import (
 
 // Config says how a model is laid out and what the engine must hold.
 type Config struct {
-	Ranges  []model.Range // layers of each chunk, in order
-	Units   []unit.Unit   // unit of each chunk; a unit may appear several times
-	Slots   int           // streams at once
-	Context int           // positions of a stream
-	Block   int           // most rows of a stream in a task
-	KV      unit.KV
+	Ranges []model.Range // layers of each chunk, in order
+	Units  []unit.Unit   // unit of each chunk; a unit may appear several times
+	// PrefillUnits are the units of the chunks for prefill; nil means Units.
+	PrefillUnits []unit.Unit
+	Slots        int // streams at once
+	Context      int // positions of a stream
+	Block        int // most rows of a stream in a task
+	KV           unit.KV
 	// Merge is the most streams whose rows run as one task; 0 means as many as
 	// wait and fit, 1 keeps streams apart.
 	Merge int
@@ -72,7 +90,7 @@ type Config struct {
 
 // A Record is what one task took.
 type Record struct {
-	Chunk, Unit int // indices; units in the order in which the chunks name them
+	Chunk, Unit int // indices; see [Engine.Chunks] and [Engine.Units]
 	Streams     int // streams whose rows ran together
 	Rows        int // rows of all of them
 	Wanted      int // rows whose logits were wanted
@@ -98,13 +116,15 @@ type RecordPart struct {
 	Pos    int // first position
 	Rows   int // positions
 	Wanted int // rows whose logits were wanted
+	// Moved is of how many positions the task moved a layer's cache rows from
+	// one unit to another; such a task computes nothing.
+	Moved int
 	// Submitted is when the block was asked for, and Ready when the last task
-	// that this one needed was done: the task of chunk After for block
-	// AfterBlock of the same stream. After is -1 for a task that needed none.
-	Submitted, Ready  time.Time
-	After, AfterBlock int
-	// From are the chunks on other units whose rows the part took. The slice is
-	// the engine's own.
+	// that this one needed was done: task After, or -1 for a task that needed
+	// none. Tasks are counted from 0 as they are made; this one is Task.
+	Submitted, Ready time.Time
+	Task, After      int
+	// From are the tasks on other units whose rows the part took.
 	From []int
 }
 
@@ -113,11 +133,16 @@ var ErrClosed = errors.New("the engine is closed")
 
 // Engine is a model on units. Make one with [New].
 type Engine struct {
-	cfg    Config
-	chunks []*chunk
-	queues []*queue // one for each different unit
-	vocab  int
-	wanted int // most wanted rows of a task, to bound the room for logits
+	cfg     Config
+	runs    int      // of layers
+	chunks  []*chunk // decode's by run, then those that only prefill has
+	decode  route
+	prefill route      // may be the same
+	layers  [][]*store // where each layer's cache is kept
+	stores  int
+	queues  []*queue // one for each different unit
+	vocab   int
+	wanted  int // most wanted rows of a task, to bound the room for logits
 
 	clock Clock
 
@@ -125,6 +150,7 @@ type Engine struct {
 	free    []int     // slots
 	seekers []*seeker // for a slot, none of which is free then
 	opened  int       // streams so far
+	made    int       // tasks so far
 	flying  int       // blocks that are not done
 	closed  bool
 }
@@ -150,13 +176,6 @@ func New(ctx context.Context, m *model.Model, cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// WantedRows is how many rows of a task may want their logits: a row of a large
-// vocabulary is a megabyte.
-func WantedRows(block, vocab int) int {
-	const room = 32 << 20
-	return max(1, min(block, room/(4*vocab)))
-}
-
 // A ChunkInfo describes a chunk of the engine.
 type ChunkInfo struct {
 	Name        string // c1, c2, ...
@@ -166,16 +185,24 @@ type ChunkInfo struct {
 	Load        time.Duration // what compiling it took
 }
 
-// Chunks lists the chunks in order.
-func (e *Engine) Chunks() []ChunkInfo {
+// Chunks lists the chunks of decode in order; [Record.Chunk] is an index into
+// it, on whatever unit the task was.
+func (e *Engine) Chunks() []ChunkInfo { return infos(e.chunks[:e.runs]) }
+
+// PrefillChunks lists the chunks that were compiled once more, because prefill
+// has them on another unit. They have the names that they have in Chunks.
+func (e *Engine) PrefillChunks() []ChunkInfo { return infos(e.chunks[e.runs:]) }
+
+func infos(chunks []*chunk) []ChunkInfo {
 	var out []ChunkInfo
-	for i, c := range e.chunks {
-		out = append(out, ChunkInfo{fmt.Sprintf("c%d", i+1), c.p.First, c.p.Last - 1, c.q.unit.Name(), c.c.Bytes(), c.load})
+	for _, c := range chunks {
+		out = append(out, ChunkInfo{fmt.Sprintf("c%d", c.index+1), c.p.First, c.p.Last - 1, c.q.unit.Name(), c.c.Bytes(), c.load})
 	}
 	return out
 }
 
-// Units lists the engine's units; [Record.Unit] is an index into it.
+// Units lists the engine's units, those of prefill behind those of decode;
+// [Record.Unit] is an index into it.
 func (e *Engine) Units() []string {
 	var out []string
 	for _, q := range e.queues {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tandemrun/tandem/unit"
@@ -22,30 +23,61 @@ func newQueue(u unit.Unit, index int) *queue {
 	return &queue{unit: u, index: index, wake: newGate(), ended: newGate()}
 }
 
-// A task is one chunk's work for one block.
+// A task is one chunk's work for one block: at a stop of its route, or half of
+// a fetch.
 type task struct {
+	id    int
 	b     *block
 	c     *chunk
+	at    *stop // nil for a fetch
+	fetch *fetch
 	waits int     // dependencies that are not done
 	next  []*task // tasks that wait for this one
 	done  bool
-	// For an observer: when it was queued, and the task it waited for last.
-	ready             time.Time
-	after, afterBlock int
+	// For an observer: when it was queued, the task it waited for last, and those
+	// on other units whose rows it takes.
+	ready time.Time
+	after int
+	from  []int
 }
 
 // need makes t wait for earlier, unless that is done. e.mu is held.
 func (t *task) need(earlier *task) {
-	if earlier == nil || earlier.done || earlier == t {
+	if earlier == nil || earlier.done || earlier == t || slices.Contains(earlier.next, t) {
 		return
-	}
-	for _, x := range earlier.next {
-		if x == t {
-			return
-		}
 	}
 	earlier.next = append(earlier.next, t)
 	t.waits++
+}
+
+// take makes t wait for a task whose rows it takes. e.mu is held.
+func (t *task) take(from *task, away bool) {
+	t.need(from)
+	if away && t.b.e.cfg.Observe != nil {
+		t.from = appendNew(t.from, from.id)
+	}
+}
+
+// uses are the tasks of one stream that use what a chunk keeps, those before
+// the last one that writes there left out.
+type uses struct {
+	writer  *task
+	readers []*task
+}
+
+// touch makes t wait for those that use what a chunk keeps in a way that its
+// own use must not meet. e.mu is held.
+func (t *task) touch(c *chunk, write bool) {
+	u := &t.b.s.uses[c.id]
+	t.need(u.writer)
+	if !write {
+		u.readers = appendNew(u.readers, t)
+		return
+	}
+	for _, r := range u.readers {
+		t.need(r)
+	}
+	u.writer, u.readers = t, u.readers[:0]
 }
 
 // enqueue puts a task whose dependencies are done into its unit's queue.
@@ -115,12 +147,12 @@ func (e *Engine) wakeAll() {
 func (e *Engine) pick(q *queue, batch []*task) []*task {
 	first := q.ready[0]
 	batch = append(batch, first)
-	alone := first.b.stopped(e) != nil
+	alone := first.fetch != nil || first.b.stopped(e) != nil
 	rows, wanted := len(first.b.tokens), len(first.b.wanted)
 	rest := q.ready[:0]
 	for _, t := range q.ready[1:] {
 		n, w := len(t.b.tokens), len(t.b.wanted)
-		if t.c != first.c || len(batch) >= first.c.merge || rows+n > e.cfg.Block || wanted+w > e.wanted || alone || t.b.stopped(e) != nil {
+		if alone || t.fetch != nil || t.c != first.c || len(batch) >= first.c.merge || rows+n > e.cfg.Block || wanted+w > e.wanted || t.b.stopped(e) != nil {
 			rest = append(rest, t)
 			continue
 		}
@@ -136,29 +168,14 @@ func (e *Engine) pick(q *queue, batch []*task) []*task {
 func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 	c := batch[0].c
 	r := Record{Chunk: c.index, Unit: q.index, Streams: len(batch), Pos: batch[0].b.pos, Start: e.clock.Now()}
-	job.Parts, job.Handoff = job.Parts[:0], 0
-	for _, t := range batch {
-		if err := t.b.receive(c, &r); err != nil {
-			return r, err
-		}
-		if c.idle && len(t.b.wanted) == 0 {
-			continue // the block brought cache rows and nothing to compute
-		}
-		job.Parts = append(job.Parts, t.b.part(c))
-		r.Rows += len(t.b.tokens)
-		r.Wanted += len(t.b.wanted)
+	var err error
+	if f := batch[0].fetch; f != nil {
+		err = f.run(batch[0], &r)
+	} else {
+		err = e.compute(c, batch, job, &r)
 	}
-	if len(job.Parts) > 0 {
-		// A task that has begun is not interrupted: its context is the batch's.
-		if err := c.c.Run(context.Background(), job); err != nil {
-			return r, err
-		}
-		r.CopyTime += job.Handoff
-	}
-	for _, t := range batch {
-		if err := t.b.export(c, &r); err != nil {
-			return r, err
-		}
+	if err != nil {
+		return r, err
 	}
 	r.End = e.clock.Now()
 	if e.cfg.Observe != nil {
@@ -170,16 +187,46 @@ func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 	return r, nil
 }
 
+// compute runs a batch of tasks that are no fetches.
+func (e *Engine) compute(c *chunk, batch []*task, job *unit.Task, r *Record) error {
+	job.Parts, job.Handoff = job.Parts[:0], 0
+	for _, t := range batch {
+		if err := t.b.receive(t.at, r); err != nil {
+			return err
+		}
+		if c.idle && len(t.b.wanted) == 0 {
+			continue // the block brought cache rows and nothing to compute
+		}
+		job.Parts = append(job.Parts, t.b.part(t.at))
+		r.Rows += len(t.b.tokens)
+		r.Wanted += len(t.b.wanted)
+	}
+	if len(job.Parts) > 0 {
+		// A task that has begun is not interrupted: its context is the batch's.
+		if err := c.c.Run(context.Background(), job); err != nil {
+			return err
+		}
+		r.CopyTime += job.Handoff
+	}
+	for _, t := range batch {
+		if err := t.b.export(t.at, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // record is the task as a part of a record.
 func (t *task) record() RecordPart {
-	b, from := t.b, t.c.from
-	if t.c.idle && len(b.wanted) == 0 {
-		from = t.c.lenders // nothing was computed
-	}
-	return RecordPart{
+	b := t.b
+	p := RecordPart{
 		Stream: b.s.id, Slot: b.s.slot, Block: b.seq, Pos: b.pos, Rows: len(b.tokens), Wanted: len(b.wanted),
-		Submitted: b.submitted, Ready: t.ready, After: t.after, AfterBlock: t.afterBlock, From: from,
+		Submitted: b.submitted, Ready: t.ready, Task: t.id, After: t.after, From: t.from,
 	}
+	if t.fetch != nil {
+		p.Moved = t.fetch.n
+	}
+	return p
 }
 
 // finish marks a task as done and frees those that waited for it. e.mu is held.
@@ -190,7 +237,7 @@ func (e *Engine) finish(t *task, err error) {
 	}
 	for _, n := range t.next {
 		if n.waits--; n.waits == 0 {
-			n.after, n.afterBlock = t.c.index, t.b.seq
+			n.after = t.id
 			n.enqueue()
 		}
 	}

@@ -36,7 +36,7 @@ func TestRecordParts(t *testing.T) {
 	}
 
 	type key struct{ stream, block, chunk int }
-	of := map[key]engine.Record{}
+	of, tasks := map[key]engine.Record{}, map[int]engine.Record{}
 	units := map[int]int{} // unit of each chunk
 	for _, r := range records {
 		units[r.Chunk] = r.Unit
@@ -46,7 +46,10 @@ func TestRecordParts(t *testing.T) {
 			if _, twice := of[k]; twice {
 				t.Errorf("%+v ran twice", k)
 			}
-			of[k] = r
+			if _, twice := tasks[p.Task]; twice {
+				t.Errorf("two tasks have the number %d", p.Task)
+			}
+			of[k], tasks[p.Task] = r, r
 			rows += p.Rows
 			if p.Pos != 4*p.Block || p.Rows != []int{4, 4, 1}[p.Block] {
 				t.Errorf("block %d of stream %d: %d rows at %d", p.Block, p.Stream, p.Rows, p.Pos)
@@ -64,17 +67,17 @@ func TestRecordParts(t *testing.T) {
 			t.Errorf("%+v: submitted %v, ready %v, started %v", k, p.Submitted, p.Ready, r.Start)
 		}
 		if p.After >= 0 {
-			before, ok := of[key{k.stream, p.AfterBlock, p.After}]
+			before, ok := tasks[p.After]
 			if !ok || before.End.After(p.Ready) {
-				t.Errorf("%+v was ready after chunk %d of block %d, which ended %v later (ran: %v)", k, p.After, p.AfterBlock, before.End.Sub(p.Ready), ok)
+				t.Errorf("%+v was ready after task %d, which ended %v later (ran: %v)", k, p.After, before.End.Sub(p.Ready), ok)
 			}
 		} else if k.chunk != 0 {
 			t.Errorf("%+v waited for nothing", k)
 		}
-		for _, c := range p.From {
+		for _, i := range p.From {
 			handoffs++
-			if before, ok := of[key{k.stream, k.block, c}]; !ok || before.Unit == r.Unit || before.End.After(r.Start) {
-				t.Errorf("%+v took rows from chunk %d, unit %d (ran: %v)", k, c, before.Unit, ok)
+			if before, ok := tasks[i]; !ok || before.Unit == r.Unit || before.End.After(r.Start) {
+				t.Errorf("%+v took rows from task %d, unit %d (ran: %v)", k, i, before.Unit, ok)
 			}
 		}
 		if r.CopyOutTime > r.CopyTime || r.CopiedBytes == 0 && r.CopyTime != 0 {

@@ -14,8 +14,9 @@ type Stream struct {
 	id     int // counted from 0 as streams are opened
 	slot   int
 	tokens []int32 // evaluated so far; the next position is their number
-	high   int     // positions below may have been written to caches
-	last   []*task // newest task of each chunk
+	held   []span  // by store
+	before []span  // held when the Forward in hand began
+	uses   []uses  // by chunk
 	failed error   // why the blocks in flight are dropped
 	spare  []*block
 	recent []Record
@@ -61,7 +62,7 @@ func (e *Engine) Stream(ctx context.Context) (*Stream, error) {
 // stream makes a stream in a slot. e.mu is held.
 func (e *Engine) stream(slot int) *Stream {
 	e.opened++
-	return &Stream{e: e, id: e.opened - 1, slot: slot, last: make([]*task, len(e.chunks))}
+	return &Stream{e: e, id: e.opened - 1, slot: slot, held: make([]span, e.stores), uses: make([]uses, len(e.chunks))}
 }
 
 // Close gives the slot back.
@@ -116,6 +117,11 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 		return fmt.Errorf("%w: %d tokens behind %d do not fit into %d positions", ErrContext, len(tokens), len(s.tokens), s.e.cfg.Context)
 	}
 	s.recent = s.recent[:0]
+	s.before = append(s.before[:0], s.held...)
+	route := s.e.decode
+	if len(tokens) > 1 {
+		route = s.e.prefill
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var flying []*block
@@ -128,18 +134,18 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 			s.e.mu.Unlock()
 		}
 	}
-	pos := len(s.tokens)
+	begin := len(s.tokens)
+	pos := begin
 	for rest := tokens; len(rest) > 0 || len(flying) > 0; {
 		// A block behind another can only overlap it if there is another unit.
 		for len(rest) > 0 && len(flying) < len(s.e.queues) && failure == nil {
 			n := min(len(rest), s.e.blockSize(want))
-			b := s.block(ctx, pos, rest[:n], want, n == len(rest))
+			b := s.block(ctx, route, pos, rest[:n], want, n == len(rest))
 			if err := s.e.submit(b); err != nil {
 				fail(err)
 				break
 			}
 			flying, rest, pos = append(flying, b), rest[n:], pos+n
-			s.high = max(s.high, pos)
 		}
 		if len(flying) == 0 {
 			break
@@ -164,9 +170,7 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 		s.e.mu.Lock()
 		s.failed = nil
 		s.e.mu.Unlock()
-		if !s.canReturn(len(s.tokens)) {
-			s.reset()
-		}
+		s.settle(begin)
 	}
 	return failure
 }
@@ -179,12 +183,12 @@ func (e *Engine) blockSize(want Want) int {
 	return e.cfg.Block
 }
 
-func (s *Stream) block(ctx context.Context, pos int, tokens []int32, want Want, final bool) *block {
+func (s *Stream) block(ctx context.Context, route route, pos int, tokens []int32, want Want, final bool) *block {
 	b := &block{e: s.e, s: s, finished: newGate()}
 	if n := len(s.spare); n > 0 {
 		b, s.spare = s.spare[n-1], s.spare[:n-1]
 	}
-	b.ctx, b.pos, b.err, b.left = ctx, pos, nil, 0
+	b.ctx, b.route, b.pos, b.err, b.left = ctx, route, pos, nil, 0
 	b.seq = s.blocks
 	s.blocks++
 	b.records = b.records[:0]
@@ -199,24 +203,51 @@ func (s *Stream) block(ctx context.Context, pos int, tokens []int32, want Want, 
 	return b
 }
 
+// settle makes what is known of the caches true again after a Forward that
+// failed, which began at a position.
+func (s *Stream) settle(begin int) {
+	n := len(s.tokens)
+	if n == begin {
+		// Nothing is known of what its first block did but where it may have been.
+		for i, x := range s.before {
+			x.high = max(x.high, s.held[i].high)
+			s.held[i] = x
+		}
+	}
+	if !s.canReturn(n) {
+		s.reset()
+		return
+	}
+	s.cut(n)
+}
+
 // canReturn reports whether the caches still hold what a token at position n
 // sees. A sliding window's ring has forgotten what newer rows replaced.
 func (s *Stream) canReturn(n int) bool {
-	for _, c := range s.e.chunks {
-		for _, x := range c.p.Caches {
-			if x.Window == 0 {
-				continue
-			}
-			rows := min(s.e.cfg.Context, x.Window+s.e.cfg.Block-1)
-			if s.high-rows > max(0, n-x.Window+1) {
-				return false
-			}
+	for _, stores := range s.e.layers {
+		held := len(stores) == 0
+		for _, x := range stores {
+			held = held || s.held[x.id].has(x, x.first(n), n)
+		}
+		if !held {
+			return false
 		}
 	}
 	return true
 }
 
-func (s *Stream) reset() { s.tokens, s.high = s.tokens[:0], 0 }
+func (s *Stream) reset() {
+	s.tokens = s.tokens[:0]
+	clear(s.held)
+}
+
+// cut forgets the rows of positions from n on.
+func (s *Stream) cut(n int) {
+	s.tokens = s.tokens[:n]
+	for i := range s.held {
+		s.held[i].upto = min(s.held[i].upto, n)
+	}
+}
 
 // Return makes the stream as it was when it had n tokens, and reports whether
 // it could; if not, it is empty now: the window of a sliding layer has moved on
@@ -225,14 +256,14 @@ func (s *Stream) Return(n int) bool {
 	if n >= len(s.tokens) {
 		return n == len(s.tokens)
 	}
-	if n > 0 && !s.canReturn(n) {
+	switch {
+	case n == 0:
+		s.reset()
+	case !s.canReturn(n):
 		s.reset()
 		return false
 	}
-	s.tokens = s.tokens[:n]
-	if n == 0 {
-		s.reset()
-	}
+	s.cut(n)
 	return true
 }
 

@@ -25,11 +25,21 @@ func after(n float64) time.Time {
 // comes at 20 ms. c2 takes rows from c1; c1 copies 1 ms at its end.
 func script() []engine.Record {
 	part := func(stream, block int, submitted, ready float64, needed int, from ...int) engine.RecordPart {
+		first := 2 * (10*stream + block) // task of chunk 0; that of chunk 1 follows
+		for i := range from {
+			from[i] += first
+		}
+		if needed >= 0 {
+			needed += first
+		}
 		return engine.RecordPart{Stream: stream, Slot: stream, Block: block, Pos: block, Rows: 1, Wanted: 1,
-			Submitted: after(submitted), Ready: after(ready), After: needed, AfterBlock: block, From: from}
+			Submitted: after(submitted), Ready: after(ready), Task: first, After: needed, From: from}
 	}
 	record := func(chunk int, start, end float64, parts ...engine.RecordPart) engine.Record {
 		r := engine.Record{Chunk: chunk, Unit: chunk, Streams: len(parts), Rows: len(parts), Wanted: len(parts), Start: after(start), End: after(end), Parts: parts}
+		for i := range parts {
+			parts[i].Task += chunk
+		}
 		if chunk == 0 {
 			r.CopyTime, r.CopyOutTime, r.CopiedBytes = ms, ms, 100
 		} else {

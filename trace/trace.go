@@ -107,6 +107,7 @@ type Task struct {
 type Part struct {
 	Stream, Slot, Block int
 	Pos, Rows, Wanted   int
+	Moved               int           // positions whose cache rows of a layer the task moved, computing nothing
 	Submitted, Ready    time.Duration // the block was asked for; the task could begin
 	After               int           // index of the task it waited for last; -1 if for none
 	From                []int         // indices of the tasks on other units whose rows it took
@@ -139,9 +140,6 @@ func (t *Task) Queued() time.Duration {
 	return most
 }
 
-// block names a part of a task.
-type block struct{ stream, block, chunk int }
-
 // New makes the timeline of an engine's records, which may be in any order.
 func New(l Layout, records []engine.Record) (*Timeline, error) {
 	t := &Timeline{Layout: l}
@@ -149,7 +147,7 @@ func New(l Layout, records []engine.Record) (*Timeline, error) {
 	slices.SortStableFunc(records, func(a, b engine.Record) int {
 		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Unit, b.Unit))
 	})
-	index := map[block]int{}
+	index := map[int]int{} // of tasks, by their numbers in the engine
 	for i, r := range records {
 		if r.Unit < 0 || r.Unit >= len(l.Units) || r.Chunk < 0 || r.Chunk >= len(l.Chunks) {
 			return nil, fmt.Errorf("a record of chunk %d on unit %d, but the layout has %d chunks on %d units", r.Chunk, r.Unit, len(l.Chunks), len(l.Units))
@@ -161,7 +159,7 @@ func New(l Layout, records []engine.Record) (*Timeline, error) {
 			if p.Submitted.Before(t.Begin) {
 				t.Begin = p.Submitted
 			}
-			index[block{p.Stream, p.Block, r.Chunk}] = i
+			index[p.Task] = i
 		}
 	}
 	for i, r := range records {
@@ -172,14 +170,14 @@ func New(l Layout, records []engine.Record) (*Timeline, error) {
 		}
 		for _, p := range r.Parts {
 			part := Part{
-				Stream: p.Stream, Slot: p.Slot, Block: p.Block, Pos: p.Pos, Rows: p.Rows, Wanted: p.Wanted,
+				Stream: p.Stream, Slot: p.Slot, Block: p.Block, Pos: p.Pos, Rows: p.Rows, Wanted: p.Wanted, Moved: p.Moved,
 				Submitted: p.Submitted.Sub(t.Begin), Ready: p.Ready.Sub(t.Begin), After: -1,
 			}
-			if from, ok := index[block{p.Stream, p.AfterBlock, p.After}]; ok && p.After >= 0 {
+			if from, ok := index[p.After]; ok {
 				part.After = from
 			}
 			for _, c := range p.From {
-				if from, ok := index[block{p.Stream, p.Block, c}]; ok {
+				if from, ok := index[c]; ok {
 					part.From = append(part.From, from)
 					t.Handoffs = append(t.Handoffs, Handoff{from, i, p.Stream, p.Block})
 				}

@@ -63,11 +63,6 @@ type Options struct {
 	// the chunk on this same unit that does. The cache of a layer that is not
 	// in Share is a copy, filled by WriteKV.
 	Share map[int]Chunk
-	// InputFrom gives, by input of the program, the other unit whose chunk hands
-	// it over, and nil where that chunk is on this unit; CacheFrom gives, by
-	// layer, the other unit that a copy of a cache comes from.
-	InputFrom []Unit
-	CacheFrom map[int]Unit
 	// FileLayout keeps weights as the file lays them out instead of laying them
 	// out anew for the unit: a faster load and slower steps. The bits of the
 	// results are the same.
@@ -122,9 +117,10 @@ type Chunk interface {
 	// Run computes a task and returns when its results are in place.
 	Run(ctx context.Context, t *Task) error
 	// ReadKV copies the cache rows of a layer for positions [pos, pos+n) of a
-	// slot into k and v as they are stored, and WriteKV does the reverse, on a
-	// chunk that has a copy. Layers are those of the program's caches; k and v
-	// have [KV.Size] of n rows.
+	// slot into k and v as they are stored, and WriteKV does the reverse: what
+	// ReadKV took from a cache of the same shape, on any unit. Layers are those of
+	// the program's caches that are not shared from another chunk, its own as well
+	// as copies; k and v have [KV.Size] of n rows.
 	ReadKV(layer, slot, pos, n int, k, v []byte) error
 	WriteKV(layer, slot, pos, n int, k, v []byte) error
 	// Bytes is the memory of the chunk: weights as the unit keeps them, caches
@@ -159,7 +155,10 @@ type Part struct {
 	Tokens  []int32
 	Wanted  []int // rows of the block, ascending
 	In, Out []Rows
-	Logits  []float32
+	// InFrom gives, by input, the unit whose chunk handed the rows over, and nil
+	// where that was this unit. Nobody need look at it.
+	InFrom []Unit
+	Logits []float32
 }
 
 // Rows is a part of a row-major matrix: row r begins at Data[r*Stride].

@@ -23,6 +23,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -107,7 +108,7 @@ func (u *Unit) Compile(_ context.Context, p *program.Program, o unit.Options) (u
 	if !ok {
 		return nil, fmt.Errorf("the device profile %s does not say what %s takes on %s", prof.Name, spec.Name, u.Name())
 	}
-	c := &chunk{unit: u, p: p, inputFrom: o.InputFrom, cacheFrom: o.CacheFrom, streams: math.MaxInt, warm: cost.ColdMS == nil}
+	c := &chunk{unit: u, p: p, streams: math.MaxInt, warm: cost.ColdMS == nil}
 	c.first = ms(cost.MS)
 	c.row, c.stream, c.cold = c.first, c.first, c.first
 	for _, x := range []struct {
@@ -143,8 +144,6 @@ func (u *Unit) take(ctx context.Context, work func() time.Duration) error {
 type chunk struct {
 	unit       *Unit
 	p          *program.Program
-	inputFrom  []unit.Unit
-	cacheFrom  map[int]unit.Unit
 	streams    int
 	wantedOnly bool
 	warm       bool
@@ -223,12 +222,12 @@ func (c *chunk) compute(t *unit.Task) time.Duration {
 // handoff is what taking a task's inputs from other units takes.
 func (c *chunk) handoff(t *unit.Task) time.Duration {
 	var d time.Duration
-	for i, from := range c.inputFrom {
-		if from == nil {
-			continue
-		}
-		in := c.p.Inputs[i]
-		for _, p := range t.Parts {
+	for _, p := range t.Parts {
+		for i, from := range p.InFrom {
+			if from == nil {
+				continue
+			}
+			in := c.p.Inputs[i]
 			n := len(p.Tokens)
 			if in.Rows == program.Wanted {
 				n = len(p.Wanted)
@@ -239,15 +238,16 @@ func (c *chunk) handoff(t *unit.Task) time.Duration {
 	return d
 }
 
-// ReadKV takes no time: a handoff is paid for where it arrives.
-func (c *chunk) ReadKV(int, int, int, int, []byte, []byte) error { return nil }
+// ReadKV takes no time: a handoff is paid for where it arrives. The rows hold
+// nothing but which unit they come from.
+func (c *chunk) ReadKV(_, _, _, _ int, k, _ []byte) error {
+	k[0] = byte(slices.Index(c.unit.device.units, c.unit)) // there are at most 64
+	return nil
+}
 
 // WriteKV takes the handoff of the rows.
-func (c *chunk) WriteKV(layer, _, _, _ int, k, v []byte) error {
-	from := c.cacheFrom[layer]
-	if from == nil {
-		return nil
-	}
+func (c *chunk) WriteKV(_, _, _, _ int, k, v []byte) error {
+	from := c.unit.device.units[k[0]]
 	return c.unit.take(context.Background(), func() time.Duration {
 		return c.unit.device.profile.handoff(from.Name(), c.unit.Name(), int64(len(k)+len(v)))
 	})
