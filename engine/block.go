@@ -90,8 +90,10 @@ func (b *block) plan(i int, at *stop) {
 			t.take(b.computes[in.chunk], in.away)
 		}
 	}
+	for _, s := range at.stores {
+		b.fetch(s) // all of them before the task uses any: a chunk may keep several
+	}
 	for k, s := range at.stores {
-		b.fetch(s)
 		switch {
 		case s.Own && s.keeper == at.chunk:
 			b.s.wrote(s, b.pos, len(b.tokens))

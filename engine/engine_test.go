@@ -49,12 +49,18 @@ type layout struct {
 	block   int
 	slots   int
 	units   int // CPU units, which the chunks take turns on
+	// Units of the chunks for decode, in place of turns, and for prefill.
+	place, prefill []int
 	kv      unit.KV
 	context int
 }
 
 func (l layout) String() string {
-	return fmt.Sprintf("chunks=%d,threads=%d,block=%d,streams=%d,units=%d,kv=%s", l.chunks, l.threads, l.block, l.slots, l.units, l.kv)
+	name := fmt.Sprintf("chunks=%d,threads=%d,block=%d,streams=%d,units=%d,kv=%s", l.chunks, l.threads, l.block, l.slots, l.units, l.kv)
+	if l.prefill != nil {
+		name += fmt.Sprintf(",place=%d,prefill=%d", l.place, l.prefill)
+	}
+	return name
 }
 
 func open(t testing.TB, m *model.Model, l layout) *engine.Engine {
@@ -85,7 +91,10 @@ func openWith(t testing.TB, m *model.Model, l layout, change func(*engine.Config
 		c.Context = 640
 	}
 	for i := range ranges {
-		c.Units = append(c.Units, units[i%len(units)])
+		c.Units = append(c.Units, units[at(l.place, i)%len(units)])
+		if l.prefill != nil {
+			c.PrefillUnits = append(c.PrefillUnits, units[at(l.prefill, i)%len(units)])
+		}
 	}
 	change(&c)
 	e, err := engine.New(context.Background(), m, c)
@@ -98,6 +107,14 @@ func openWith(t testing.TB, m *model.Model, l layout, change func(*engine.Config
 		}
 	})
 	return e
+}
+
+// at is item i of a list, or i without one.
+func at(list []int, i int) int {
+	if list == nil {
+		return i
+	}
+	return list[i]
 }
 
 func stream(t testing.TB, e *engine.Engine) *engine.Stream {

@@ -45,8 +45,10 @@ func (b *block) fetch(to *store) {
 		return
 	}
 	f := &fetch{to: to, pos: first}
-	if have.has(to, first, min(have.upto, b.pos)) {
-		f.pos = max(first, have.upto)
+	if have.upto > first && have.has(to, first, have.upto) {
+		f.pos = have.upto
+	} else {
+		*have = span{from: first, high: b.pos} // whatever else was there is given up
 	}
 	f.n = b.pos - f.pos
 	for _, x := range b.e.layers[to.Layer] {
@@ -65,9 +67,6 @@ func (b *block) fetch(to *store) {
 	write.take(read, true)
 	write.touch(to.keeper, true)
 	b.tasks = append(b.tasks, read, write)
-	if f.pos == first {
-		have.from = first
-	}
 	have.upto, have.high = b.pos, max(have.high, b.pos)
 }
 
