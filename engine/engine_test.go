@@ -51,8 +51,8 @@ type layout struct {
 	units   int // CPU units, which the chunks take turns on
 	// Units of the chunks for decode, in place of turns, and for prefill.
 	place, prefill []int
-	kv      unit.KV
-	context int
+	kv             unit.KV
+	context        int
 }
 
 func (l layout) String() string {
