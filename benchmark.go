@@ -210,12 +210,7 @@ func (m *Model) setup(o Options) (BenchmarkSetup, []int, error) {
 	}
 	s.Processor = host.Model
 	var cores []int
-	seen := map[string]bool{}
-	for _, name := range l.names {
-		if seen[name] {
-			continue
-		}
-		seen[name] = true
+	for _, name := range l.units() {
 		s.Units = append(s.Units, name)
 		c, err := unitCores(name, host)
 		if err != nil {

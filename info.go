@@ -63,8 +63,9 @@ type ChunkPlan struct {
 	First   int    `json:"first_layer"`
 	Last    int    `json:"last_layer"`
 	Unit    string `json:"unit"`
-	Weights int64  `json:"weight_bytes"` // read in every decode step
-	Tables  int64  `json:"table_bytes"`  // looked up by row
+	Prefill bool   `json:"prefill,omitempty"` // loaded once more, for prefill
+	Weights int64  `json:"weight_bytes"`      // read in every decode step
+	Tables  int64  `json:"table_bytes"`       // looked up by row
 	KV      int64  `json:"kv_bytes"`
 }
 
@@ -126,9 +127,13 @@ func (m *Model) Inspect(o Options) (Info, error) {
 		return info, err
 	}
 	info.Memory = MemoryPlan{Context: l.o.Context, Streams: l.o.Slots, Block: l.o.Block, KVType: l.o.KV.String()}
-	for i, p := range plans {
+	for k, p := range plans {
+		i, names, twin := k, l.names, k >= len(l.ranges)
+		if twin {
+			i, names = l.twins[k-len(l.ranges)], l.prefill
+		}
 		info.Chunks = append(info.Chunks, ChunkPlan{
-			fmt.Sprintf("c%d", i+1), l.ranges[i].First, l.ranges[i].Last - 1, l.names[i], p.Weights, p.Tables, p.KV,
+			fmt.Sprintf("c%d", i+1), l.ranges[i].First, l.ranges[i].Last - 1, names[i], twin, p.Weights, p.Tables, p.KV,
 		})
 		info.Memory.Weights += p.Weights
 		info.Memory.KV += p.KV
@@ -139,7 +144,7 @@ func (m *Model) Inspect(o Options) (Info, error) {
 	if err != nil {
 		return info, fmt.Errorf("finding the cores of this machine: %w", err)
 	}
-	for _, name := range l.names {
+	for _, name := range l.units() {
 		if _, err := unitCores(name, host); err != nil {
 			return info, err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/machine"
@@ -23,6 +24,11 @@ type Options struct {
 	// Place is a unit for all chunks ("cpu:0"), or pairs ("c1=cpu:0,c3=cpu:1");
 	// chunks that are not named run on cpu.
 	Place string
+	// PlacePrefill is the same for prefill, which is every evaluation of more than
+	// one token at once; chunks that are not named run where Place has them. A
+	// chunk whose unit differs is loaded on both, and the cache rows that one side
+	// lacks follow when a stream goes over to it.
+	PlacePrefill string
 	// Threads limits the workers of each unit; 0 is one a core.
 	Threads int
 	// Block is the most positions of a prompt in one task; 0 is 512.
@@ -79,8 +85,11 @@ type (
 type layout struct {
 	ranges []model.Range
 	names  []string // unit of each chunk
-	o      unit.Options
-	qos    machine.QoS
+	// prefill is the same for prefill; twins are the chunks where it differs.
+	prefill []string
+	twins   []int
+	o       unit.Options
+	qos     machine.QoS
 }
 
 func (m *Model) layout(o Options) (layout, error) {
@@ -101,8 +110,16 @@ func (m *Model) layout(o Options) (layout, error) {
 	if err != nil {
 		return l, err
 	}
-	if l.names, err = place(o.Place, len(l.ranges)); err != nil {
+	if l.names, err = place("place", o.Place, slices.Repeat([]string{defaultUnit}, len(l.ranges))); err != nil {
 		return l, err
+	}
+	if l.prefill, err = place("place-prefill", o.PlacePrefill, l.names); err != nil {
+		return l, err
+	}
+	for i, name := range l.prefill {
+		if name != l.names[i] {
+			l.twins = append(l.twins, i)
+		}
 	}
 	if o.Threads < 0 {
 		return l, fmt.Errorf("--threads %d: it must be at least 1", o.Threads)
@@ -140,26 +157,58 @@ func (m *Model) layout(o Options) (layout, error) {
 	return l, nil
 }
 
-// plan is the memory that each chunk of a layout needs.
+// units are the names of the layout's units, each once.
+func (l *layout) units() []string {
+	var out []string
+	for _, name := range slices.Concat(l.names, l.prefill) {
+		if !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// plan is the memory that each chunk of a layout needs, and behind them each
+// twin.
 func (m *Model) plan(l layout) ([]unit.Bytes, error) {
-	var out []unit.Bytes
+	type place struct {
+		layer int
+		unit  string
+	}
+	kept := map[place]bool{} // on the unit of the chunk that computes the layer: no copy
 	for i, r := range l.ranges {
-		p, err := m.model.Program(r.First, r.Last)
+		for layer := r.First; layer < r.Last; layer++ {
+			kept[place{layer, l.names[i]}] = true
+			kept[place{layer, l.prefill[i]}] = true
+		}
+	}
+	var out []unit.Bytes
+	add := func(chunk int, name string) error {
+		p, err := m.model.Program(l.ranges[chunk].First, l.ranges[chunk].Last)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		o := l.o
 		o.Share = map[int]unit.Chunk{}
 		for _, c := range p.Caches {
-			for j, other := range l.ranges[:i] {
-				if c.Layer >= other.First && c.Layer < other.Last && l.names[i] == l.names[j] {
-					o.Share[c.Layer] = nil // on the same unit: no copy
-				}
+			if kept[place{c.Layer, name}] {
+				o.Share[c.Layer] = nil
 			}
 		}
 		b := unit.Bytes{KV: o.CacheBytes(p), Buffers: o.BufferBytes(p, engine.WantedRows(o.Block, m.model.Vocab))}
 		b.Weights, b.Tables = p.Bytes()
 		out = append(out, b)
+		return nil
+	}
+	for i, name := range l.names {
+		if err := add(i, name); err != nil {
+			return nil, err
+		}
+	}
+	for _, i := range l.twins {
+		if err := add(i, l.prefill[i]); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -186,7 +235,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := m.checkMemory(l); err != nil {
 		return nil, err
 	}
-	units, workers, err := openUnits(l.names, o.Threads, l.qos)
+	units, workers, err := openUnits(slices.Concat(l.names, l.prefill), o.Threads, l.qos)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +248,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 		o.Observe = count.observer(o.Observe)
 	}
 	e, err := engine.New(ctx, m.model, engine.Config{
-		Ranges: l.ranges, Units: units, Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, Merge: o.Merge, KV: l.o.KV,
+		Ranges: l.ranges, Units: units[:len(l.ranges)], PrefillUnits: units[len(l.ranges):], Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, Merge: o.Merge, KV: l.o.KV,
 		FileLayout: o.FileLayout, Release: m.file.Release, TimeOps: o.TimeOps, Progress: o.Progress, Observe: o.Observe,
 	})
 	if err != nil {
@@ -233,10 +282,15 @@ func (m *Model) checkMemory(l layout) error {
 
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// Chunks lists the chunks in order.
+// Chunks lists the chunks in order, on the units of decode; Record.Chunk is an
+// index into it.
 func (e *Engine) Chunks() []Chunk { return e.e.Chunks() }
 
-// Units lists the engine's units; Record.Unit is an index into it.
+// PrefillChunks lists the chunks that are loaded once more, because prefill has
+// them on another unit; see Options.PlacePrefill.
+func (e *Engine) PrefillChunks() []Chunk { return e.e.PrefillChunks() }
+
+// Units lists the engine's units, those of prefill alone last; Record.Unit is an index into it.
 func (e *Engine) Units() []string { return e.e.Units() }
 
 // OpTimes is what each kind of operation took since the last call, for an

@@ -16,20 +16,18 @@ import (
 // defaultUnit is the unit of chunks that no placement names.
 const defaultUnit = "cpu"
 
-// place reads a placement for n chunks: either one unit for all ("cpu:0"), or
-// a list such as "c1=cpu:0,c3=cpu:1", in which the chunks that are not named
-// run on cpu.
-func place(spec string, n int) ([]string, error) {
-	units := make([]string, n)
-	for i := range units {
-		units[i] = defaultUnit
-	}
+// place reads the placement of a flag: either one unit for all chunks ("cpu:0"),
+// or a list such as "c1=cpu:0,c3=cpu:1". Chunks that it does not name are on the
+// units given.
+func place(flag, spec string, units []string) ([]string, error) {
+	n := len(units)
+	units = slices.Clone(units)
 	if spec == "" {
 		return units, nil
 	}
 	if !strings.Contains(spec, "=") {
 		if strings.Contains(spec, ",") {
-			return nil, fmt.Errorf("--place %s: give one unit for all chunks, or chunk=unit pairs such as c1=cpu:0,c2=cpu:1", spec)
+			return nil, fmt.Errorf("--%s %s: give one unit for all chunks, or chunk=unit pairs such as c1=cpu:0,c2=cpu:1", flag, spec)
 		}
 		for i := range units {
 			units[i] = spec
@@ -41,13 +39,13 @@ func place(spec string, n int) ([]string, error) {
 		chunk, name, ok := strings.Cut(pair, "=")
 		i, err := strconv.Atoi(strings.TrimPrefix(chunk, "c"))
 		if !ok || err != nil || !strings.HasPrefix(chunk, "c") || name == "" {
-			return nil, fmt.Errorf("--place %s: %q is not of the form c1=UNIT", spec, pair)
+			return nil, fmt.Errorf("--%s %s: %q is not of the form c1=UNIT", flag, spec, pair)
 		}
 		if i < 1 || i > n {
-			return nil, fmt.Errorf("--place %s: there is no chunk %s; there are c1 to c%d", spec, chunk, n)
+			return nil, fmt.Errorf("--%s %s: there is no chunk %s; there are c1 to c%d", flag, spec, chunk, n)
 		}
 		if named[i-1] {
-			return nil, fmt.Errorf("--place %s: chunk %s is placed twice", spec, chunk)
+			return nil, fmt.Errorf("--%s %s: chunk %s is placed twice", flag, spec, chunk)
 		}
 		units[i-1], named[i-1] = name, true
 	}

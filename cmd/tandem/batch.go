@@ -84,9 +84,7 @@ func (b *batchCmd) Run(c *console) (err error) {
 		Loaded: func(e *tandem.Engine) {
 			loading.clear()
 			s.Load = time.Since(begin).Seconds()
-			for _, x := range e.Chunks() {
-				s.Chunks = append(s.Chunks, chunk{x.Name, x.First, x.Last, x.Unit})
-			}
+			s.Chunks = chunksOf(e)
 		},
 		Progress: count.update,
 	})

@@ -24,14 +24,15 @@ func (f modelFlags) load() (*tandem.Model, error) {
 // layoutFlags say how a model is split and where its chunks run. Numbers are
 // pointers, so that a 0 that was asked for is not taken for a default.
 type layoutFlags struct {
-	Chunks  *int   `placeholder:"N" help:"Number of chunks, balanced by bytes. Default: four, by the built-in rule."`
-	Split   []int  `placeholder:"L" help:"First layer of each later chunk, such as 3,5,7, instead of --chunks."`
-	Place   string `placeholder:"UNIT|cN=UNIT,…" help:"Unit of all chunks (cpu:0), or of some (c1=cpu:0,c3=cpu:1). Default: cpu."`
-	Threads *int   `short:"t" placeholder:"N" help:"Most threads of a unit. Default: one a core."`
-	Ctx     *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
-	Block   *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
-	Merge   *int   `placeholder:"N" help:"Most streams whose rows run in one task; 1 keeps streams apart. Default: as many as wait."`
-	KV      string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32, f16 or q8_0. Default: f32."`
+	Chunks       *int   `placeholder:"N" help:"Number of chunks, balanced by bytes. Default: four, by the built-in rule."`
+	Split        []int  `placeholder:"L" help:"First layer of each later chunk, such as 3,5,7, instead of --chunks."`
+	Place        string `placeholder:"UNIT|cN=UNIT,…" help:"Unit of all chunks (cpu:0), or of some (c1=cpu:0,c3=cpu:1). Default: cpu."`
+	PlacePrefill string `placeholder:"UNIT|cN=UNIT,…" help:"The same for prefill: chunks whose unit differs are loaded on both. Default: as --place."`
+	Threads      *int   `short:"t" placeholder:"N" help:"Most threads of a unit. Default: one a core."`
+	Ctx          *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
+	Block        *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
+	Merge        *int   `placeholder:"N" help:"Most streams whose rows run in one task; 1 keeps streams apart. Default: as many as wait."`
+	KV           string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32, f16 or q8_0. Default: f32."`
 	// The seeds' name of the switch has the values 0 and 1.
 	Specialize string `enum:"on,off,1,0" default:"on" env:"LLM_FAST_PREDICTION" placeholder:"on|off" help:"Lay weights out for the unit at load (on), or use them as the file has them (off): a faster load, slower steps, equal results. Default: on."`
 	QoS        string `name:"qos" env:"LLM_DECODE_QOS" placeholder:"CLASS" help:"Scheduling class of the threads: background, utility or user-initiated. Default: as the command was started."`
@@ -48,7 +49,7 @@ func (f *layoutFlags) AfterApply(c *console) error {
 
 func (f layoutFlags) options() (tandem.Options, error) {
 	o := tandem.Options{
-		Split: f.Split, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0", QoS: f.QoS, Observe: f.observe, Tally: f.tally,
+		PlacePrefill: f.PlacePrefill, Split: f.Split, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0", QoS: f.QoS, Observe: f.observe, Tally: f.tally,
 	}
 	var err error
 	if o.Place, err = placement(f.Place); err != nil {

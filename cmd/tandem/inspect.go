@@ -133,7 +133,11 @@ func describeLayout(w io.Writer, info tandem.Info) error {
 	err := table(w, func(w io.Writer) {
 		fmt.Fprintln(w, "  chunk\tlayers\tunit\tweights\ttables\tKV cache")
 		for _, c := range info.Chunks {
-			fmt.Fprintf(w, "  %s\t%d-%d\t%s\t%s\t%s\t%s\n", c.Name, c.First, c.Last, c.Unit, size(c.Weights), size(c.Tables), size(c.KV))
+			name := c.Unit
+			if c.Prefill {
+				name += " (prefill)"
+			}
+			fmt.Fprintf(w, "  %s\t%d-%d\t%s\t%s\t%s\t%s\n", c.Name, c.First, c.Last, name, size(c.Weights), size(c.Tables), size(c.KV))
 		}
 	})
 	m := info.Memory

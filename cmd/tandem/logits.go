@@ -70,7 +70,7 @@ func (l *logitsCmd) Run(c *console) (err error) {
 	if err := s.fits(ids); err != nil {
 		return err
 	}
-	out := logits{Chunks: s.chunks()}
+	out := logits{Chunks: chunksOf(s.engine)}
 	err = s.stream.Logits(ctx, ids, l.All, func(pos int, row []float32) error {
 		p := position{Pos: pos}
 		for _, id := range highest(row, l.Top) {

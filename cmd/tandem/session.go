@@ -79,12 +79,21 @@ type chunk struct {
 	First int    `json:"first_layer"`
 	Last  int    `json:"last_layer"`
 	Unit  string `json:"unit"`
+	// Prefill is the unit of prefill, where that is another.
+	Prefill string `json:"prefill_unit,omitempty"`
 }
 
-func (s *session) chunks() []chunk {
+func chunksOf(e *tandem.Engine) []chunk {
 	var out []chunk
-	for _, c := range s.engine.Chunks() {
-		out = append(out, chunk{c.Name, c.First, c.Last, c.Unit})
+	for _, c := range e.Chunks() {
+		out = append(out, chunk{c.Name, c.First, c.Last, c.Unit, ""})
+	}
+	for _, c := range e.PrefillChunks() {
+		for i := range out {
+			if out[i].Name == c.Name {
+				out[i].Prefill = c.Unit
+			}
+		}
 	}
 	return out
 }
@@ -106,7 +115,7 @@ type answer struct {
 func (s *session) answer(r tandem.Result) answer {
 	a := answer{
 		r.PromptTokens, r.Tokens, r.Text, r.End, s.load.Seconds(),
-		r.Prefill.Seconds(), r.Decode.Seconds(), r.PrefillRate(), r.DecodeRate(), s.chunks(),
+		r.Prefill.Seconds(), r.Decode.Seconds(), r.PrefillRate(), r.DecodeRate(), chunksOf(s.engine),
 	}
 	if a.Tokens == nil {
 		a.Tokens = []int32{}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -29,10 +30,15 @@ import (
 type Config struct {
 	Profile   *sim.Profile
 	Placement map[string]string // chunk to unit, as in [sim.Profile.Place]
-	Streams   []Stream
-	Block     int  // most rows of a stream in a task; 0 is 64
-	Merge     int  // as in [engine.Config]
-	Cold      bool // leave first dispatches in; otherwise one token runs before, apart
+	// Prefill is the placement of prefill, prompts of more than one token; chunks
+	// that it does not name are where Placement has them.
+	Prefill map[string]string
+	Streams []Stream
+	Block   int // most rows of a stream in a task; 0 is 64
+	Merge   int // as in [engine.Config]
+	// Cold leaves first dispatches in; otherwise a token runs before, apart, and
+	// a prompt of two where prefill has chunks of its own.
+	Cold bool
 	// Clock is the time it runs in; nil is a new virtual clock.
 	Clock sim.Clock
 	// Observe, if not nil, is told of each task, those of the token that runs
@@ -54,8 +60,8 @@ func Same(n, prompt, tokens int) []Stream {
 
 // Result is what was played. Times are simulated.
 type Result struct {
-	// Cold is what the token took that ran first and apart, and ColdRecords its
-	// tasks; both are empty with Config.Cold.
+	// Cold is what ran first and apart took, and ColdRecords its tasks; both are
+	// empty with Config.Cold.
 	Cold        time.Duration
 	ColdRecords []engine.Record
 	Begin       time.Time     // after that
@@ -136,15 +142,22 @@ func (p *player) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	placement := map[string]string{}
+	maps.Copy(placement, p.Placement)
+	maps.Copy(placement, p.Prefill)
+	prefill, err := device.Place(placement)
+	if err != nil {
+		return fmt.Errorf("prefill: %w", err)
+	}
 	cfg := engine.Config{
-		Ranges: sim.Ranges(p.Profile), Units: units, Slots: len(p.Streams), Block: p.Block, KV: unit.F16,
+		Ranges: sim.Ranges(p.Profile), Units: units, PrefillUnits: prefill, Slots: len(p.Streams), Block: p.Block, KV: unit.F16,
 		Merge: p.Merge, Clock: p.Clock, Observe: p.observe,
 	}
 	if cfg.Block == 0 {
 		cfg.Block = 64
 	}
 	for _, s := range p.Streams {
-		cfg.Context = max(cfg.Context, s.Prompt+s.Tokens)
+		cfg.Context = max(cfg.Context, s.Prompt+s.Tokens, 3) // 3 to warm up
 	}
 	if p.e, err = engine.New(ctx, sim.Model(p.Profile), cfg); err != nil {
 		return err
@@ -186,7 +199,7 @@ func (p *player) observe(r engine.Record) {
 	}
 }
 
-// warm runs one token through all chunks.
+// warm runs a token through all chunks, and two through those of prefill.
 func (p *player) warm(ctx context.Context) error {
 	s, err := p.e.Stream(ctx)
 	if err != nil {
@@ -195,6 +208,9 @@ func (p *player) warm(ctx context.Context) error {
 	defer s.Close()
 	start := p.Clock.Now()
 	err = s.Forward(ctx, prompt(1), engine.Last, func(int, []float32) error { return nil })
+	if err == nil && len(p.e.PrefillChunks()) > 0 {
+		err = s.Forward(ctx, prompt(2), engine.Last, func(int, []float32) error { return nil })
+	}
 	p.result.Cold = p.Clock.Now().Sub(start)
 	p.result.ColdRecords, p.records = p.records, nil
 	return err

@@ -107,6 +107,52 @@ func tokens(r play.Result) (out [][]int32) {
 	return out
 }
 
+const twoSides = `{
+	"name": "two sides", "description": "", "source": "", "model": "", "hidden": 8,
+	"units": [{"name": "A"}, {"name": "B"}],
+	"chunks": [
+		{"name": "x", "kv": 8, "on": {"A": {"ms": 10, "row_ms": 1}, "B": {"ms": 4, "cold_ms": 9}}},
+		{"name": "y", "on": {"A": {"ms": 10}, "B": {"ms": 4}}}
+	],
+	"handoffs": [{"from": "*", "to": "*", "call_ms": 1, "ns_per_byte": 62500}]
+}`
+
+// Prefill on A, decode on B: before the first step on B, the cache rows of the
+// prompt's three positions are moved there, 16 bytes each.
+func TestPrefillPlacement(t *testing.T) {
+	all := func(unit string) map[string]string { return map[string]string{"x": unit, "y": unit} }
+	r := run(t, play.Config{Profile: parse(t, twoSides), Placement: all("B"), Prefill: all("A"), Streams: play.Same(1, 3, 3)})
+	var got []string
+	for _, x := range r.Records {
+		at := func(t time.Time) float64 { return t.Sub(r.Begin).Seconds() * 1e3 }
+		got = append(got, fmt.Sprintf("%s on %d %.0f-%.0f rows %d moved %d copy %.0f", "xy"[x.Chunk:x.Chunk+1], x.Unit, at(x.Start), at(x.End), x.Rows, x.Parts[0].Moved, x.CopyTime.Seconds()*1e3))
+	}
+	want := []string{ // unit 0 is B: the units of decode come first
+		"x on 1 0-12 rows 3 moved 0 copy 0",
+		"y on 1 12-22 rows 3 moved 0 copy 0",
+		"x on 1 22-22 rows 0 moved 3 copy 0",
+		"x on 0 22-26 rows 0 moved 3 copy 4",
+		"x on 0 26-30 rows 1 moved 0 copy 0",
+		"y on 0 30-34 rows 1 moved 0 copy 0",
+		"x on 0 34-38 rows 1 moved 0 copy 0",
+		"y on 0 38-42 rows 1 moved 0 copy 0",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\nnot\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	// A token on B, cold, and a prompt of two on A, to which its row goes.
+	if r.Cold != ms(9+4+(1+1)+11+10) {
+		t.Errorf("the first dispatches took %v", r.Cold)
+	}
+	same := run(t, play.Config{Profile: parse(t, twoSides), Placement: all("B"), Streams: play.Same(1, 3, 3)})
+	if !reflect.DeepEqual(tokens(r), tokens(same)) {
+		t.Error("tokens depend on the placement of prefill")
+	}
+	if _, err := play.Run(t.Context(), play.Config{Profile: parse(t, twoSides), Prefill: map[string]string{"x": "C"}, Streams: play.Same(1, 3, 3)}); err == nil || !strings.Contains(err.Error(), "prefill") {
+		t.Errorf("prefill on a unit that is not there: %v", err)
+	}
+}
+
 func TestIPhone(t *testing.T) {
 	p := find(t, "iphone-17-pro")
 	r := run(t, play.Config{Profile: p, Streams: play.Same(1, 1, 10)})
