@@ -129,12 +129,12 @@ func (c *chrome) tasks() {
 		parts := make([]map[string]any, len(x.Parts))
 		for j, p := range x.Parts {
 			parts[j] = map[string]any{
-				"stream": StreamName(p.Stream), "slot": p.Slot, "block": p.Block, "position": p.Pos, "rows": p.Rows, "wanted": p.Wanted,
+				"stream": StreamName(p.Stream), "slot": p.Slot, "block": p.Block, "position": p.Pos, "rows": p.Rows, "wanted": p.Wanted, "moved": p.Moved,
 				"queued_us": micros(x.Start - p.Ready), "waited_for": c.t.waitedFor(p),
 			}
 		}
 		c.add(x.Start, event{
-			Name: c.t.Chunks[x.Chunk] + " " + x.Streams(), Cat: "task", Ph: "X", TID: tid, Dur: at(x.End - x.Start),
+			Name: c.t.Chunks[x.Chunk] + " " + x.Streams() + x.moving(), Cat: "task", Ph: "X", TID: tid, Dur: at(x.End - x.Start),
 			Args: map[string]any{
 				"chunk": c.t.Chunks[x.Chunk], "rows": x.Rows, "wanted": x.Wanted, "parts": parts,
 				"copied_bytes": x.Copied, "passed_bytes": x.Passed,
@@ -157,6 +157,14 @@ func (c *chrome) tasks() {
 			Args: map[string]any{"stream": StreamName(h.Stream), "block": h.Block}})
 		c.add(to.Start, event{Name: "handoff", Cat: "handoff", Ph: "f", BP: "e", TID: taskThread(to.Unit), ID: id, rank: rankFlow})
 	}
+}
+
+// moving follows the name of a task that moves cache rows and computes nothing.
+func (t *Task) moving() string {
+	if len(t.Parts) > 0 && t.Parts[0].Moved > 0 {
+		return " cache rows"
+	}
+	return ""
 }
 
 // waitedFor names what a part waited for last.

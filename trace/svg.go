@@ -247,7 +247,7 @@ func (d *drawing) task(x *Task, drawn []float64) {
 	}
 	drawn[x.Unit] = x1
 	y, w := d.laneTop(x.Unit), max(x1-x0, fine)
-	d.printf(`<g><title>%s of %s: %s at %d, %s, queued %s</title>`, d.t.Chunks[x.Chunk], x.Streams(), plural(x.Rows, "row"), x.position(), short(x.End-x.Start), short(x.Queued()))
+	d.printf(`<g><title>%s of %s%s: %s at %d, %s, queued %s</title>`, d.t.Chunks[x.Chunk], x.Streams(), x.moving(), plural(x.Rows, "row"), x.position(), short(x.End-x.Start), short(x.Queued()))
 	class := ` class="box"`
 	if w < 3 {
 		class = "" // an outline would be all there is to see

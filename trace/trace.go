@@ -107,7 +107,7 @@ type Task struct {
 type Part struct {
 	Stream, Slot, Block int
 	Pos, Rows, Wanted   int
-	Moved               int           // positions whose cache rows of a layer the task moved, computing nothing
+	Moved               int           // see [engine.RecordPart]
 	Submitted, Ready    time.Duration // the block was asked for; the task could begin
 	After               int           // index of the task it waited for last; -1 if for none
 	From                []int         // indices of the tasks on other units whose rows it took

@@ -82,6 +82,7 @@ func TestErrors(t *testing.T) {
 		{"unit in inspect", []string{"inspect", "--place", "gpu"}, 1, []string{`"gpu"`}},
 		{"core", []string{"run", "--place", "cpu:99999", "Hi"}, 1, []string{"cpu:99999"}},
 		{"chunk", []string{"run", "--place", "c9=cpu", "Hi"}, 1, []string{"--place", "c9", "c4"}},
+		{"chunk of prefill", []string{"run", "--place-prefill", "c9=cpu", "Hi"}, 1, []string{"--place-prefill", "c9", "c4"}},
 		{"chunk twice", []string{"run", "--place", "c1=cpu,c1=cpu", "Hi"}, 1, []string{"--place", "twice"}},
 		{"no unit", []string{"run", "--place", "c1=", "Hi"}, 1, []string{"--place", `"c1="`}},
 		{"two units", []string{"run", "--place", "cpu,cpu", "Hi"}, 1, []string{"--place"}},

@@ -16,6 +16,7 @@ func TestRun(t *testing.T) {
 		{"stdin", "Hello\n", []string{"run", "-"}, hello},
 		{"file", "", []string{"run", "-m", "../../model/tiny/tiny-q8_0.gguf", "Hello"}, hello},
 		{"layout", "", []string{"run", "--split", "2,6", "--place", "c2=cpu:0", "--threads", "1", "--ctx", "100", "--block", "7", "Hello"}, hello},
+		{"prefill elsewhere", "", []string{"run", "--place", "cpu", "--place-prefill", "c2=cpu:0,c4=cpu:0", "Hello"}, hello},
 		{"limit", "", []string{"run", "-n", "3", "Hello"}, "Hello! How\n"},
 		{"raw", "", []string{"run", "--raw", "<bos><|turn>user\nHello<turn|>\n<|turn>model\n"}, hello},
 	} {
@@ -35,6 +36,10 @@ func TestRunJSON(t *testing.T) {
 		t.Errorf("got %+v", a)
 	}
 	if len(a.Chunks) != 2 || a.Chunks[0].First != 0 || a.Chunks[1].First != a.Chunks[0].Last+1 || a.Chunks[1].Last != 9 || a.Chunks[1].Unit != "cpu" {
+		t.Errorf("chunks %+v", a.Chunks)
+	}
+	decode(t, succeed(t, "", "run", "--json", "--chunks", "2", "--place-prefill", "c2=cpu:0", "Hello"), &a)
+	if len(a.Chunks) != 2 || a.Chunks[0].Prefill != "" || a.Chunks[1].Unit != "cpu" || a.Chunks[1].Prefill != "cpu:0" {
 		t.Errorf("chunks %+v", a.Chunks)
 	}
 	var fields map[string]any

@@ -112,7 +112,7 @@ const twoSides = `{
 	"units": [{"name": "A"}, {"name": "B"}],
 	"chunks": [
 		{"name": "x", "kv": 8, "on": {"A": {"ms": 10, "row_ms": 1}, "B": {"ms": 4, "cold_ms": 9}}},
-		{"name": "y", "on": {"A": {"ms": 10}, "B": {"ms": 4}}}
+		{"name": "y", "reads": ["x"], "on": {"A": {"ms": 10}, "B": {"ms": 4}}}
 	],
 	"handoffs": [{"from": "*", "to": "*", "call_ms": 1, "ns_per_byte": 62500}]
 }`
