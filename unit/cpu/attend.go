@@ -18,18 +18,16 @@ func newAttentionRoom(context int) *attentionRoom {
 	return &attentionRoom{scores: make([]float32, attentionTile*context)}
 }
 
-// widen calls f for runs of neighbouring rows of n values in float32, of which
-// the first begins at value at and others follow at the stride; i is the run's
-// first row.
-func (r *attentionRoom) widen(s *kernel.Set, x slab, at, stride, n, rows int, f func(wide []float32, i, rows int)) {
+// widen calls f for runs of the rows of n values that begin at value at, in
+// float32; i is the run's first row.
+func (r *attentionRoom) widen(s *kernel.Set, x slab, at, n, rows int, f func(wide []float32, i, rows int)) {
 	if len(r.wide) < max(n, wideValues) {
 		r.wide = make([]float32, max(n, wideValues))
 	}
 	per := len(r.wide) / n
 	for i := 0; i < rows; i += per {
 		part := min(per, rows-i)
-		from := at + i*stride
-		s.Q8Values(r.wide, x.blocks(from, (part-1)*stride+n), n, stride, part)
+		s.Q8Values(r.wide[:part*n], x.blocks(at+i*n, part*n))
 		f(r.wide, i, part)
 	}
 }
@@ -77,20 +75,20 @@ func (c *cache) attend(s *kernel.Set, t *tile, room *attentionRoom, scale float3
 			f(a, 1, max(first, to+1), last)
 		}
 	}
-	ko, vo := t.head*c.KeyDim, t.head*c.ValueDim
 	k, v := c.k[t.slot], c.v[t.slot]
 	each(func(a, n, first, last int) {
 		c.runs(first, last, func(row, rows, i int) {
+			at := c.key(t.head, row)
 			to, q := scores[a*stride+first-begin+i:], t.q[a*t.qstride:]
 			switch {
 			case k.f16 != nil:
-				s.DotTileF16(to, stride, q, t.qstride, n, c.KeyDim, k.f16[row*c.kw+ko:], c.kw, rows)
+				s.DotTileF16(to, stride, q, t.qstride, n, c.KeyDim, k.f16[at:], c.KeyDim, rows)
 			case k.q8 != nil:
-				room.widen(s, k, row*c.kw+ko, c.kw, c.KeyDim, rows, func(wide []float32, i, rows int) {
+				room.widen(s, k, at, c.KeyDim, rows, func(wide []float32, i, rows int) {
 					s.DotTile(to[i:], stride, q, t.qstride, n, c.KeyDim, wide, c.KeyDim, rows)
 				})
 			default:
-				s.DotTile(to, stride, q, t.qstride, n, c.KeyDim, k.f32[row*c.kw+ko:], c.kw, rows)
+				s.DotTile(to, stride, q, t.qstride, n, c.KeyDim, k.f32[at:], c.KeyDim, rows)
 			}
 		})
 	})
@@ -105,16 +103,17 @@ func (c *cache) attend(s *kernel.Set, t *tile, room *attentionRoom, scale float3
 	}
 	each(func(a, n, first, last int) {
 		c.runs(first, last, func(row, rows, i int) {
+			at := c.value(t.head, row)
 			w, out := scores[a*stride+first-begin+i:], t.out[a*t.ostride:]
 			switch {
 			case v.f16 != nil:
-				s.AddTileF16(out, t.ostride, n, c.ValueDim, w, stride, v.f16[row*c.vw+vo:], c.vw, rows)
+				s.AddTileF16(out, t.ostride, n, c.ValueDim, w, stride, v.f16[at:], c.ValueDim, rows)
 			case v.q8 != nil:
-				room.widen(s, v, row*c.vw+vo, c.vw, c.ValueDim, rows, func(wide []float32, i, rows int) {
+				room.widen(s, v, at, c.ValueDim, rows, func(wide []float32, i, rows int) {
 					s.AddTile(out, t.ostride, n, c.ValueDim, w[i:], stride, wide, c.ValueDim, rows)
 				})
 			default:
-				s.AddTile(out, t.ostride, n, c.ValueDim, w, stride, v.f32[row*c.vw+vo:], c.vw, rows)
+				s.AddTile(out, t.ostride, n, c.ValueDim, w, stride, v.f32[at:], c.ValueDim, rows)
 			}
 		})
 	})

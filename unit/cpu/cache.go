@@ -12,13 +12,21 @@ import (
 // cache is the KV cache of one layer for all slots. A slot's rows are a ring:
 // position p is row p mod rows. A sliding window keeps only what the rows of
 // one block can see.
+//
+// Inside, the rows of a head follow each other, and then those of the next
+// head: attention reads one head's rows at a time, and read them at half the
+// speed where they were as far apart as the rows of all heads are long.
 type cache struct {
 	program.Cache
 	kv     unit.KV
 	rows   int
 	k, v   []slab // by slot
-	kw, vw int
+	kw, vw int    // of a row of all heads
 }
+
+// key and value are where a head's part of a row begins.
+func (c *cache) key(head, row int) int   { return (head*c.rows + row) * c.KeyDim }
+func (c *cache) value(head, row int) int { return (head*c.rows + row) * c.ValueDim }
 
 // slab is the rows of one slot, in one of the types.
 type slab struct {
@@ -53,8 +61,10 @@ func (c *cache) bytes() int64 {
 // store writes one row at a position.
 func (c *cache) store(s *kernel.Set, slot, pos int, k, v []float32) {
 	r := pos % c.rows
-	c.k[slot].put(s, r*c.kw, k)
-	c.v[slot].put(s, r*c.vw, v)
+	for h := range c.KVHeads {
+		c.k[slot].put(s, c.key(h, r), k[h*c.KeyDim:][:c.KeyDim])
+		c.v[slot].put(s, c.value(h, r), v[h*c.ValueDim:][:c.ValueDim])
+	}
 }
 
 func (x slab) put(s *kernel.Set, at int, row []float32) {
@@ -107,16 +117,19 @@ func (c *cache) move(slot, pos, n int, k, v []byte, out bool) error {
 	if int64(len(k)) < c.kv.Size(n*c.kw) || int64(len(v)) < c.kv.Size(n*c.vw) {
 		return fmt.Errorf("cache of layer %d: no room for %d rows in %d and %d bytes", c.Layer, n, len(k), len(v))
 	}
-	c.runs(pos, pos+n-1, func(row, n, i int) {
-		ck, cv := c.k[slot].raw(row*c.kw, n*c.kw), c.v[slot].raw(row*c.vw, n*c.vw)
-		bk, bv := k[c.kv.Size(i*c.kw):], v[c.kv.Size(i*c.vw):]
-		if out {
-			copy(bk, ck)
-			copy(bv, cv)
-		} else {
-			copy(ck, bk)
-			copy(cv, bv)
+	for i := range n {
+		row := (pos + i) % c.rows
+		for h := range c.KVHeads {
+			ck, cv := c.k[slot].raw(c.key(h, row), c.KeyDim), c.v[slot].raw(c.value(h, row), c.ValueDim)
+			bk, bv := k[c.kv.Size(i*c.kw+h*c.KeyDim):], v[c.kv.Size(i*c.vw+h*c.ValueDim):]
+			if out {
+				copy(bk, ck)
+				copy(bv, cv)
+			} else {
+				copy(ck, bk)
+				copy(cv, bv)
+			}
 		}
-	})
+	}
 	return nil
 }

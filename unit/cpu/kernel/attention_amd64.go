@@ -128,3 +128,27 @@ func (s *Set) addTileF16(dst []float32, dstride, queries, n int, w []float32, ws
 	}
 	return whole
 }
+
+//go:noinline
+func (s *Set) q8Row(dst []byte, src []float32) {
+	switch s.isa {
+	case AVX512:
+		q8RowAVX512(&dst[0], &src[0], len(src)/q8Values)
+	case AVX2:
+		q8RowAVX2(&dst[0], &src[0], len(src)/q8Values)
+	default:
+		q8RowGeneric(dst, src)
+	}
+}
+
+//go:noinline
+func (s *Set) q8Values(dst []float32, src []byte) {
+	switch s.isa {
+	case AVX512:
+		q8ValuesAVX512(&dst[0], &src[0], len(dst)/q8Values)
+	case AVX2:
+		q8ValuesAVX2(&dst[0], &src[0], len(dst)/q8Values)
+	default:
+		q8ValuesGeneric(dst, src)
+	}
+}

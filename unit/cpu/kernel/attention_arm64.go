@@ -52,3 +52,21 @@ func (s *Set) addRowsF16(dst, w []float32, v []uint16, stride int) {
 		addRowsF16Generic(dst[n:], w, v[n:], stride)
 	}
 }
+
+//go:noinline
+func (s *Set) q8Row(dst []byte, src []float32) {
+	if s.isa == Generic {
+		q8RowGeneric(dst, src)
+		return
+	}
+	q8RowNEON(&dst[0], &src[0], len(src)/q8Values)
+}
+
+//go:noinline
+func (s *Set) q8Values(dst []float32, src []byte) {
+	if s.isa == Generic {
+		q8ValuesGeneric(dst, src)
+		return
+	}
+	q8ValuesNEON(&dst[0], &src[0], len(dst)/q8Values)
+}

@@ -53,26 +53,20 @@ func q8RowGeneric(dst []byte, src []float32) {
 // belowHalf is the bits of the largest float32 below 0.5.
 const belowHalf = 0x3effffff
 
-// Q8Values writes rows of n values, a multiple of 32, in float32 one behind the other: row i is the blocks that begin
-// stride values, a multiple of 32 as well, times i behind the first.
-func (s *Set) Q8Values(dst []float32, src []byte, n, stride, rows int) {
-	if n == 0 || rows == 0 {
-		return
+// Q8Values writes the values of blocks of Q8_0; len(dst) is a multiple of 32.
+func (s *Set) Q8Values(dst []float32, src []byte) {
+	blocks := len(dst) / q8Values
+	dst, src = dst[:blocks*q8Values], src[:blocks*q8Bytes]
+	if blocks > 0 {
+		s.q8Values(dst, src)
 	}
-	dst = dst[:n*rows]
-	stride = stride / q8Values * q8Bytes
-	src = src[:(rows-1)*stride+n/q8Values*q8Bytes]
-	s.q8Values(dst, src, n, stride, rows)
 }
 
-func q8ValuesGeneric(dst []float32, src []byte, n, stride, rows int) {
-	for i := range rows {
-		row, out := src[i*stride:], dst[i*n:][:n]
-		for ; len(out) > 0; out, row = out[q8Values:], row[q8Bytes:] {
-			d := quant.F16ToF32(binary.LittleEndian.Uint16(row))
-			for j, q := range row[2:q8Bytes] {
-				out[j] = d * float32(int8(q)) // exact
-			}
+func q8ValuesGeneric(dst []float32, src []byte) {
+	for ; len(dst) > 0; dst, src = dst[q8Values:], src[q8Bytes:] {
+		d := quant.F16ToF32(binary.LittleEndian.Uint16(src))
+		for i, q := range src[2:q8Bytes] {
+			dst[i] = d * float32(int8(q)) // exact
 		}
 	}
 }

@@ -286,9 +286,3 @@ func (s *Set) packScales(dst, src []byte, m *Matrix) bool {
 	}
 	return true
 }
-
-func (s *Set) q8Row(dst []byte, src []float32) { q8RowGeneric(dst, src) }
-
-func (s *Set) q8Values(dst []float32, src []byte, n, stride, rows int) {
-	q8ValuesGeneric(dst, src, n, stride, rows)
-}

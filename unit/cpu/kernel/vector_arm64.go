@@ -185,9 +185,3 @@ func (s *Set) packWords(dst, src []byte, m *Matrix, blocks int, w run) int {
 func (s *Set) packHalves(dst, src []byte, m *Matrix) int { return 0 }
 
 func (s *Set) packScales(dst, src []byte, m *Matrix) bool { return false }
-
-func (s *Set) q8Row(dst []byte, src []float32) { q8RowGeneric(dst, src) }
-
-func (s *Set) q8Values(dst []float32, src []byte, n, stride, rows int) {
-	q8ValuesGeneric(dst, src, n, stride, rows)
-}

@@ -94,6 +94,16 @@ func ropePairsAVX2(x *float32, cos *float32, sin *float32, n int)
 //go:noescape
 func quantizeRowAVX2(records *byte, x *float32, blocks int, t int, slot int)
 
+// q8RowAVX2 rounds blocks of 32 values to Q8_0.
+//
+//go:noescape
+func q8RowAVX2(dst *byte, src *float32, blocks int)
+
+// q8ValuesAVX2 writes the values of blocks of Q8_0.
+//
+//go:noescape
+func q8ValuesAVX2(dst *float32, src *byte, blocks int)
+
 // readBytesAVX2 reads n bytes, a multiple of 512.
 //
 //go:noescape

@@ -1750,6 +1750,181 @@ loop22:
 	VZEROUPPER
 	RET
 
+DATA q8MagnitudeAVX2<>+0(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX2<>+4(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX2<>+8(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX2<>+12(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX2<>+16(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX2<>+20(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX2<>+24(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX2<>+28(SB)/4, $0x7fffffff
+GLOBL q8MagnitudeAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA q8SignAVX2<>+0(SB)/4, $0x80000000
+DATA q8SignAVX2<>+4(SB)/4, $0x80000000
+DATA q8SignAVX2<>+8(SB)/4, $0x80000000
+DATA q8SignAVX2<>+12(SB)/4, $0x80000000
+DATA q8SignAVX2<>+16(SB)/4, $0x80000000
+DATA q8SignAVX2<>+20(SB)/4, $0x80000000
+DATA q8SignAVX2<>+24(SB)/4, $0x80000000
+DATA q8SignAVX2<>+28(SB)/4, $0x80000000
+GLOBL q8SignAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA q8BelowHalfAVX2<>+0(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX2<>+4(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX2<>+8(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX2<>+12(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX2<>+16(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX2<>+20(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX2<>+24(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX2<>+28(SB)/4, $0x3effffff
+GLOBL q8BelowHalfAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA q8MostAVX2<>+0(SB)/4, $0x42fe0000
+DATA q8MostAVX2<>+4(SB)/4, $0x42fe0000
+DATA q8MostAVX2<>+8(SB)/4, $0x42fe0000
+DATA q8MostAVX2<>+12(SB)/4, $0x42fe0000
+DATA q8MostAVX2<>+16(SB)/4, $0x42fe0000
+DATA q8MostAVX2<>+20(SB)/4, $0x42fe0000
+DATA q8MostAVX2<>+24(SB)/4, $0x42fe0000
+DATA q8MostAVX2<>+28(SB)/4, $0x42fe0000
+GLOBL q8MostAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA q8OneAVX2<>+0(SB)/4, $0x3f800000
+DATA q8OneAVX2<>+4(SB)/4, $0x3f800000
+DATA q8OneAVX2<>+8(SB)/4, $0x3f800000
+DATA q8OneAVX2<>+12(SB)/4, $0x3f800000
+DATA q8OneAVX2<>+16(SB)/4, $0x3f800000
+DATA q8OneAVX2<>+20(SB)/4, $0x3f800000
+DATA q8OneAVX2<>+24(SB)/4, $0x3f800000
+DATA q8OneAVX2<>+28(SB)/4, $0x3f800000
+GLOBL q8OneAVX2<>(SB), RODATA|NOPTR, $32
+
+DATA q8TinyAVX2<>+0(SB)/4, $0x0da24260
+DATA q8TinyAVX2<>+4(SB)/4, $0x0da24260
+DATA q8TinyAVX2<>+8(SB)/4, $0x0da24260
+DATA q8TinyAVX2<>+12(SB)/4, $0x0da24260
+DATA q8TinyAVX2<>+16(SB)/4, $0x0da24260
+DATA q8TinyAVX2<>+20(SB)/4, $0x0da24260
+DATA q8TinyAVX2<>+24(SB)/4, $0x0da24260
+DATA q8TinyAVX2<>+28(SB)/4, $0x0da24260
+GLOBL q8TinyAVX2<>(SB), RODATA|NOPTR, $32
+
+// func q8RowAVX2(dst *byte, src *float32, blocks int)
+// Requires: AVX, AVX2, F16C
+TEXT ·q8RowAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+
+loop23:
+	VMOVUPS      (SI), Y0
+	VANDPS       q8MagnitudeAVX2<>+0(SB), Y0, Y9
+	VMOVUPS      Y9, Y8
+	VMOVUPS      32(SI), Y1
+	VANDPS       q8MagnitudeAVX2<>+0(SB), Y1, Y9
+	VPMAXUD      Y9, Y8, Y8
+	VMOVUPS      64(SI), Y2
+	VANDPS       q8MagnitudeAVX2<>+0(SB), Y2, Y9
+	VPMAXUD      Y9, Y8, Y8
+	VMOVUPS      96(SI), Y3
+	VANDPS       q8MagnitudeAVX2<>+0(SB), Y3, Y9
+	VPMAXUD      Y9, Y8, Y8
+	VEXTRACTI128 $0x01, Y8, X9
+	VPMAXUD      X9, X8, X8
+	VPSHUFD      $0x4e, X8, X9
+	VPMAXUD      X9, X8, X8
+	VPSHUFD      $0xb1, X8, X9
+	VPMAXUD      X9, X8, X8
+	VMOVSS       q8MostAVX2<>+0(SB), X9
+	VDIVSS       X9, X8, X10
+	VMOVSS       q8OneAVX2<>+0(SB), X9
+	VDIVSS       X10, X9, X11
+	VCMPSS       $0x05, q8TinyAVX2<>+0(SB), X8, X9
+	VANDPS       X9, X10, X10
+	VANDPS       X9, X11, X11
+	VCVTPS2PH    $0x00, X10, X10
+	VPEXTRW      $0x00, X10, (AX)
+	VBROADCASTSS X11, Y11
+	VMULPS       Y0, Y11, Y0
+	VANDPS       q8SignAVX2<>+0(SB), Y0, Y9
+	VORPS        q8BelowHalfAVX2<>+0(SB), Y9, Y9
+	VADDPS       Y9, Y0, Y0
+	VCVTTPS2DQ   Y0, Y0
+	VMULPS       Y1, Y11, Y1
+	VANDPS       q8SignAVX2<>+0(SB), Y1, Y9
+	VORPS        q8BelowHalfAVX2<>+0(SB), Y9, Y9
+	VADDPS       Y9, Y1, Y1
+	VCVTTPS2DQ   Y1, Y1
+	VMULPS       Y2, Y11, Y2
+	VANDPS       q8SignAVX2<>+0(SB), Y2, Y9
+	VORPS        q8BelowHalfAVX2<>+0(SB), Y9, Y9
+	VADDPS       Y9, Y2, Y2
+	VCVTTPS2DQ   Y2, Y2
+	VMULPS       Y3, Y11, Y3
+	VANDPS       q8SignAVX2<>+0(SB), Y3, Y9
+	VORPS        q8BelowHalfAVX2<>+0(SB), Y9, Y9
+	VADDPS       Y9, Y3, Y3
+	VCVTTPS2DQ   Y3, Y3
+	VPSLLD       $0x18, Y0, Y0
+	VPSRAD       $0x18, Y0, Y0
+	VPSLLD       $0x18, Y1, Y1
+	VPSRAD       $0x18, Y1, Y1
+	VPSLLD       $0x18, Y2, Y2
+	VPSRAD       $0x18, Y2, Y2
+	VPSLLD       $0x18, Y3, Y3
+	VPSRAD       $0x18, Y3, Y3
+	VPACKSSDW    Y1, Y0, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X8
+	VPACKSSWB    X8, X9, X9
+	VMOVDQU      X9, 2(AX)
+	VPACKSSDW    Y3, Y2, Y9
+	VPERMQ       $0xd8, Y9, Y9
+	VEXTRACTI128 $0x01, Y9, X8
+	VPACKSSWB    X8, X9, X9
+	VMOVDQU      X9, 18(AX)
+	ADDQ         $0x00000022, AX
+	ADDQ         $0x00000080, SI
+	DECQ         CX
+	JNZ          loop23
+	VZEROUPPER
+	RET
+
+// func q8ValuesAVX2(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, F16C, MMX+
+TEXT ·q8ValuesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+
+loop24:
+	PREFETCHT0   4352(SI)
+	VPBROADCASTW (SI), X8
+	VCVTPH2PS    X8, Y8
+	VPMOVSXBD    2(SI), Y0
+	VCVTDQ2PS    Y0, Y0
+	VMULPS       Y8, Y0, Y0
+	VMOVUPS      Y0, (AX)
+	VPMOVSXBD    10(SI), Y1
+	VCVTDQ2PS    Y1, Y1
+	VMULPS       Y8, Y1, Y1
+	VMOVUPS      Y1, 32(AX)
+	VPMOVSXBD    18(SI), Y2
+	VCVTDQ2PS    Y2, Y2
+	VMULPS       Y8, Y2, Y2
+	VMOVUPS      Y2, 64(AX)
+	VPMOVSXBD    26(SI), Y3
+	VCVTDQ2PS    Y3, Y3
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      Y3, 96(AX)
+	ADDQ         $0x00000022, SI
+	ADDQ         $0x00000080, AX
+	DECQ         CX
+	JNZ          loop24
+	VZEROUPPER
+	RET
+
 // func readBytesAVX2(p *byte, n int)
 // Requires: AVX
 TEXT ·readBytesAVX2(SB), NOSPLIT, $0-16
@@ -1757,7 +1932,7 @@ TEXT ·readBytesAVX2(SB), NOSPLIT, $0-16
 	MOVQ n+8(FP), CX
 	SHRQ $0x09, CX
 
-loop23:
+loop25:
 	VORPS (AX), Y0, Y0
 	VORPS 32(AX), Y1, Y1
 	VORPS 64(AX), Y2, Y2
@@ -1776,7 +1951,7 @@ loop23:
 	VORPS 480(AX), Y7, Y7
 	ADDQ  $0x00000200, AX
 	DECQ  CX
-	JNZ   loop23
+	JNZ   loop25
 	VZEROUPPER
 	RET
 
@@ -1801,7 +1976,7 @@ TEXT ·multiplyBytesAVX2(SB), NOSPLIT, $0-8
 	VXORPS Y14, Y14, Y14
 	VXORPS Y15, Y15, Y15
 
-loop24:
+loop26:
 	VPMADDUBSW Y12, Y13, Y14
 	VPADDW     Y14, Y0, Y0
 	VPMADDUBSW Y12, Y13, Y14
@@ -1827,7 +2002,7 @@ loop24:
 	VPMADDUBSW Y12, Y13, Y14
 	VPADDW     Y14, Y11, Y11
 	DECQ       CX
-	JNZ        loop24
+	JNZ        loop26
 	VZEROUPPER
 	RET
 
@@ -1844,7 +2019,7 @@ TEXT ·packWordsAVX2(SB), NOSPLIT, $0-68
 	MOVQ         step+56(FP), R12
 	MOVQ         blocks+24(FP), R13
 
-loop25:
+loop27:
 	MOVQ BX, SI
 	LEAQ (SI)(R10*4), DI
 	LEAQ (DI)(R10*4), R8
@@ -1852,7 +2027,7 @@ loop25:
 	MOVQ AX, DX
 	MOVQ quads+48(FP), CX
 
-loop26:
+loop28:
 	VMOVDQU     (SI), X0
 	VINSERTI128 $0x01, (DI), Y0, Y0
 	VMOVDQU     (SI)(R10*1), X1
@@ -1909,11 +2084,11 @@ loop26:
 	ADDQ        $0x00000010, R8
 	ADDQ        $0x00000010, R9
 	DECQ        CX
-	JNZ         loop26
+	JNZ         loop28
 	ADDQ        dstBlock+32(FP), AX
 	ADDQ        srcBlock+40(FP), BX
 	DECQ        R13
-	JNZ         loop25
+	JNZ         loop27
 	VZEROUPPER
 	RET
 
@@ -1940,7 +2115,7 @@ TEXT ·packHalvesAVX2(SB), NOSPLIT, $0-32
 	LEAQ    (R8)(R10*4), R9
 	MOVQ    n+24(FP), CX
 
-loop27:
+loop29:
 	VMOVDQU      (SI), X0
 	VINSERTI128  $0x01, (DI), Y0, Y0
 	VMOVDQU      (SI)(R10*1), X1
@@ -2011,7 +2186,7 @@ loop27:
 	ADDQ         $0x00000010, R8
 	ADDQ         $0x00000010, R9
 	DECQ         CX
-	JNZ          loop27
+	JNZ          loop29
 	VZEROUPPER
 	RET
 
@@ -2031,7 +2206,7 @@ TEXT ·packColumnAVX2(SB), NOSPLIT, $0-48
 	VPXOR X0, X0, X0
 	VPXOR X1, X1, X1
 
-loop28:
+loop30:
 	VPINSRW $0x00, (SI), X0, X0
 	VPINSRW $0x01, (SI)(R10*1), X0, X0
 	VPINSRW $0x02, (SI)(R10*2), X0, X0
@@ -2056,7 +2231,7 @@ loop28:
 	ADDQ    DX, R8
 	ADDQ    DX, R9
 	DECQ    CX
-	JNZ     loop28
+	JNZ     loop30
 	VZEROUPPER
 	RET
 
@@ -2114,7 +2289,7 @@ TEXT ·packBitsAVX2(SB), NOSPLIT, $0-48
 	LEAQ (DI)(R10*4), R8
 	LEAQ (R8)(R10*4), R9
 
-loop29:
+loop31:
 	VMOVD       (SI), X4
 	VPINSRD     $0x01, (SI)(R10*1), X4, X4
 	VPINSRD     $0x02, (SI)(R10*2), X4, X4
@@ -2243,6 +2418,6 @@ loop29:
 	ADDQ        DX, R8
 	ADDQ        DX, R9
 	DECQ        CX
-	JNZ         loop29
+	JNZ         loop31
 	VZEROUPPER
 	RET

@@ -114,6 +114,16 @@ func ropePairsAVX512(x *float32, cos *float32, sin *float32, n int)
 //go:noescape
 func quantizeRowAVX512(records *byte, x *float32, blocks int, t int, slot int)
 
+// q8RowAVX512 rounds blocks of 32 values to Q8_0.
+//
+//go:noescape
+func q8RowAVX512(dst *byte, src *float32, blocks int)
+
+// q8ValuesAVX512 writes the values of blocks of Q8_0.
+//
+//go:noescape
+func q8ValuesAVX512(dst *float32, src *byte, blocks int)
+
 // readBytesAVX512 reads n bytes, a multiple of 512.
 //
 //go:noescape

@@ -1858,7 +1858,7 @@ end:
 	RET
 
 // func dotTileAVX512(scores *float32, q *float32, k *float32, sstride int, qstride int, kstride int, rows int, n int)
-// Requires: AVX, AVX512F, AVX512VL
+// Requires: AVX, AVX512F, AVX512VL, MMX+
 TEXT ·dotTileAVX512(SB), NOSPLIT, $0-64
 	MOVQ scores+0(FP), AX
 	MOVQ q+8(FP), BX
@@ -1901,21 +1901,25 @@ loop21:
 	VMOVUPS       (BX)(R10*1), Z17
 	VMOVUPS       (BX)(R10*2), Z18
 	VMOVUPS       (BX)(R11*1), Z19
+	PREFETCHT0    4096(SI)
 	VMOVUPS       (SI), Z20
 	VFMADD231PS   Z20, Z16, Z0
 	VFMADD231PS   Z20, Z17, Z4
 	VFMADD231PS   Z20, Z18, Z8
 	VFMADD231PS   Z20, Z19, Z12
+	PREFETCHT0    4096(SI)(R12*1)
 	VMOVUPS       (SI)(R12*1), Z20
 	VFMADD231PS   Z20, Z16, Z1
 	VFMADD231PS   Z20, Z17, Z5
 	VFMADD231PS   Z20, Z18, Z9
 	VFMADD231PS   Z20, Z19, Z13
+	PREFETCHT0    4096(SI)(R12*2)
 	VMOVUPS       (SI)(R12*2), Z20
 	VFMADD231PS   Z20, Z16, Z2
 	VFMADD231PS   Z20, Z17, Z6
 	VFMADD231PS   Z20, Z18, Z10
 	VFMADD231PS   Z20, Z19, Z14
+	PREFETCHT0    4096(SI)(R13*1)
 	VMOVUPS       (SI)(R13*1), Z20
 	VFMADD231PS   Z20, Z16, Z3
 	VFMADD231PS   Z20, Z17, Z7
@@ -2041,7 +2045,7 @@ loop21:
 	RET
 
 // func addTileAVX512(dst *float32, w *float32, v *float32, dstride int, wstride int, vstride int, rows int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·addTileAVX512(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ w+8(FP), BX
@@ -2081,9 +2085,13 @@ many:
 	MOVQ    rows+48(FP), CX
 
 loop22:
+	PREFETCHT0   4096(R15)
 	VMOVUPS      (R15), Z20
+	PREFETCHT0   4160(R15)
 	VMOVUPS      64(R15), Z21
+	PREFETCHT0   4224(R15)
 	VMOVUPS      128(R15), Z22
+	PREFETCHT0   4288(R15)
 	VMOVUPS      192(R15), Z23
 	VBROADCASTSS (R13), Z16
 	VFMADD231PS  Z20, Z16, Z0
@@ -2142,6 +2150,7 @@ few:
 	MOVQ    rows+48(FP), CX
 
 loop23:
+	PREFETCHT0   4096(R15)
 	VMOVUPS      (R15), Z20
 	VBROADCASTSS (R13), Z16
 	VFMADD231PS  Z20, Z16, Z0
@@ -2169,7 +2178,7 @@ end:
 	RET
 
 // func dotTileF16AVX512(scores *float32, q *float32, k *uint16, sstride int, qstride int, kstride int, rows int, n int)
-// Requires: AVX, AVX512F, AVX512VL
+// Requires: AVX, AVX512F, AVX512VL, MMX+
 TEXT ·dotTileF16AVX512(SB), NOSPLIT, $0-64
 	MOVQ scores+0(FP), AX
 	MOVQ q+8(FP), BX
@@ -2212,21 +2221,25 @@ loop25:
 	VMOVUPS       (BX)(R10*1), Z17
 	VMOVUPS       (BX)(R10*2), Z18
 	VMOVUPS       (BX)(R11*1), Z19
+	PREFETCHT0    4096(SI)
 	VCVTPH2PS     (SI), Z20
 	VFMADD231PS   Z20, Z16, Z0
 	VFMADD231PS   Z20, Z17, Z4
 	VFMADD231PS   Z20, Z18, Z8
 	VFMADD231PS   Z20, Z19, Z12
+	PREFETCHT0    4096(SI)(R12*1)
 	VCVTPH2PS     (SI)(R12*1), Z20
 	VFMADD231PS   Z20, Z16, Z1
 	VFMADD231PS   Z20, Z17, Z5
 	VFMADD231PS   Z20, Z18, Z9
 	VFMADD231PS   Z20, Z19, Z13
+	PREFETCHT0    4096(SI)(R12*2)
 	VCVTPH2PS     (SI)(R12*2), Z20
 	VFMADD231PS   Z20, Z16, Z2
 	VFMADD231PS   Z20, Z17, Z6
 	VFMADD231PS   Z20, Z18, Z10
 	VFMADD231PS   Z20, Z19, Z14
+	PREFETCHT0    4096(SI)(R13*1)
 	VCVTPH2PS     (SI)(R13*1), Z20
 	VFMADD231PS   Z20, Z16, Z3
 	VFMADD231PS   Z20, Z17, Z7
@@ -2353,7 +2366,7 @@ loop25:
 	RET
 
 // func addTileF16AVX512(dst *float32, w *float32, v *uint16, dstride int, wstride int, vstride int, rows int, n int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·addTileF16AVX512(SB), NOSPLIT, $0-64
 	MOVQ dst+0(FP), AX
 	MOVQ w+8(FP), BX
@@ -2393,9 +2406,13 @@ many:
 	MOVQ    rows+48(FP), CX
 
 loop26:
+	PREFETCHT0   4096(R15)
 	VCVTPH2PS    (R15), Z20
+	PREFETCHT0   4128(R15)
 	VCVTPH2PS    32(R15), Z21
+	PREFETCHT0   4160(R15)
 	VCVTPH2PS    64(R15), Z22
+	PREFETCHT0   4192(R15)
 	VCVTPH2PS    96(R15), Z23
 	VBROADCASTSS (R13), Z16
 	VFMADD231PS  Z20, Z16, Z0
@@ -2454,6 +2471,7 @@ few:
 	MOVQ    rows+48(FP), CX
 
 loop27:
+	PREFETCHT0   4096(R15)
 	VCVTPH2PS    (R15), Z20
 	VBROADCASTSS (R13), Z16
 	VFMADD231PS  Z20, Z16, Z0
@@ -2701,6 +2719,191 @@ loop30:
 	VZEROUPPER
 	RET
 
+DATA q8MagnitudeAVX512<>+0(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+4(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+8(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+12(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+16(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+20(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+24(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+28(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+32(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+36(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+40(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+44(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+48(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+52(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+56(SB)/4, $0x7fffffff
+DATA q8MagnitudeAVX512<>+60(SB)/4, $0x7fffffff
+GLOBL q8MagnitudeAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA q8SignAVX512<>+0(SB)/4, $0x80000000
+DATA q8SignAVX512<>+4(SB)/4, $0x80000000
+DATA q8SignAVX512<>+8(SB)/4, $0x80000000
+DATA q8SignAVX512<>+12(SB)/4, $0x80000000
+DATA q8SignAVX512<>+16(SB)/4, $0x80000000
+DATA q8SignAVX512<>+20(SB)/4, $0x80000000
+DATA q8SignAVX512<>+24(SB)/4, $0x80000000
+DATA q8SignAVX512<>+28(SB)/4, $0x80000000
+DATA q8SignAVX512<>+32(SB)/4, $0x80000000
+DATA q8SignAVX512<>+36(SB)/4, $0x80000000
+DATA q8SignAVX512<>+40(SB)/4, $0x80000000
+DATA q8SignAVX512<>+44(SB)/4, $0x80000000
+DATA q8SignAVX512<>+48(SB)/4, $0x80000000
+DATA q8SignAVX512<>+52(SB)/4, $0x80000000
+DATA q8SignAVX512<>+56(SB)/4, $0x80000000
+DATA q8SignAVX512<>+60(SB)/4, $0x80000000
+GLOBL q8SignAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA q8BelowHalfAVX512<>+0(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+4(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+8(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+12(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+16(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+20(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+24(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+28(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+32(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+36(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+40(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+44(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+48(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+52(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+56(SB)/4, $0x3effffff
+DATA q8BelowHalfAVX512<>+60(SB)/4, $0x3effffff
+GLOBL q8BelowHalfAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA q8MostAVX512<>+0(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+4(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+8(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+12(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+16(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+20(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+24(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+28(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+32(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+36(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+40(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+44(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+48(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+52(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+56(SB)/4, $0x42fe0000
+DATA q8MostAVX512<>+60(SB)/4, $0x42fe0000
+GLOBL q8MostAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA q8OneAVX512<>+0(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+4(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+8(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+12(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+16(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+20(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+24(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+28(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+32(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+36(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+40(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+44(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+48(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+52(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+56(SB)/4, $0x3f800000
+DATA q8OneAVX512<>+60(SB)/4, $0x3f800000
+GLOBL q8OneAVX512<>(SB), RODATA|NOPTR, $64
+
+DATA q8TinyAVX512<>+0(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+4(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+8(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+12(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+16(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+20(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+24(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+28(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+32(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+36(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+40(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+44(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+48(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+52(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+56(SB)/4, $0x0da24260
+DATA q8TinyAVX512<>+60(SB)/4, $0x0da24260
+GLOBL q8TinyAVX512<>(SB), RODATA|NOPTR, $64
+
+// func q8RowAVX512(dst *byte, src *float32, blocks int)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F, F16C
+TEXT ·q8RowAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+
+loop31:
+	VMOVUPS       (SI), Z0
+	VANDPS        q8MagnitudeAVX512<>+0(SB), Z0, Z9
+	VMOVUPS       Z9, Z8
+	VMOVUPS       64(SI), Z1
+	VANDPS        q8MagnitudeAVX512<>+0(SB), Z1, Z9
+	VPMAXUD       Z9, Z8, Z8
+	VEXTRACTI64X4 $0x01, Z8, Y9
+	VPMAXUD       Y9, Y8, Y8
+	VEXTRACTI128  $0x01, Y8, X9
+	VPMAXUD       X9, X8, X8
+	VPSHUFD       $0x4e, X8, X9
+	VPMAXUD       X9, X8, X8
+	VPSHUFD       $0xb1, X8, X9
+	VPMAXUD       X9, X8, X8
+	VMOVSS        q8MostAVX512<>+0(SB), X9
+	VDIVSS        X9, X8, X10
+	VMOVSS        q8OneAVX512<>+0(SB), X9
+	VDIVSS        X10, X9, X11
+	VCMPSS        $0x05, q8TinyAVX512<>+0(SB), X8, X9
+	VANDPS        X9, X10, X10
+	VANDPS        X9, X11, X11
+	VCVTPS2PH     $0x00, X10, X10
+	VPEXTRW       $0x00, X10, (AX)
+	VBROADCASTSS  X11, Z11
+	VMULPS        Z0, Z11, Z0
+	VANDPS        q8SignAVX512<>+0(SB), Z0, Z9
+	VORPS         q8BelowHalfAVX512<>+0(SB), Z9, Z9
+	VADDPS        Z9, Z0, Z0
+	VCVTTPS2DQ    Z0, Z0
+	VMULPS        Z1, Z11, Z1
+	VANDPS        q8SignAVX512<>+0(SB), Z1, Z9
+	VORPS         q8BelowHalfAVX512<>+0(SB), Z9, Z9
+	VADDPS        Z9, Z1, Z1
+	VCVTTPS2DQ    Z1, Z1
+	VPMOVDB       Z0, 2(AX)
+	VPMOVDB       Z1, 18(AX)
+	ADDQ          $0x00000022, AX
+	ADDQ          $0x00000080, SI
+	DECQ          CX
+	JNZ           loop31
+	VZEROUPPER
+	RET
+
+// func q8ValuesAVX512(dst *float32, src *byte, blocks int)
+// Requires: AVX, AVX2, AVX512F, MMX+
+TEXT ·q8ValuesAVX512(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), SI
+	MOVQ blocks+16(FP), CX
+
+loop32:
+	PREFETCHT0   4352(SI)
+	VPBROADCASTW (SI), Y8
+	VCVTPH2PS    Y8, Z8
+	VPMOVSXBD    2(SI), Z0
+	VCVTDQ2PS    Z0, Z0
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (AX)
+	VPMOVSXBD    18(SI), Z1
+	VCVTDQ2PS    Z1, Z1
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, 64(AX)
+	ADDQ         $0x00000022, SI
+	ADDQ         $0x00000080, AX
+	DECQ         CX
+	JNZ          loop32
+	VZEROUPPER
+	RET
+
 // func readBytesAVX512(p *byte, n int)
 // Requires: AVX, AVX512DQ
 TEXT ·readBytesAVX512(SB), NOSPLIT, $0-16
@@ -2708,7 +2911,7 @@ TEXT ·readBytesAVX512(SB), NOSPLIT, $0-16
 	MOVQ n+8(FP), CX
 	SHRQ $0x09, CX
 
-loop31:
+loop33:
 	VORPS (AX), Z0, Z0
 	VORPS 64(AX), Z1, Z1
 	VORPS 128(AX), Z2, Z2
@@ -2719,7 +2922,7 @@ loop31:
 	VORPS 448(AX), Z7, Z7
 	ADDQ  $0x00000200, AX
 	DECQ  CX
-	JNZ   loop31
+	JNZ   loop33
 	VZEROUPPER
 	RET
 
@@ -2744,7 +2947,7 @@ TEXT ·multiplyBytesAVX512(SB), NOSPLIT, $0-8
 	VXORPS Z14, Z14, Z14
 	VXORPS Z15, Z15, Z15
 
-loop32:
+loop34:
 	VPDPBUSD Z12, Z13, Z0
 	VPDPBUSD Z12, Z13, Z1
 	VPDPBUSD Z12, Z13, Z2
@@ -2758,7 +2961,7 @@ loop32:
 	VPDPBUSD Z12, Z13, Z10
 	VPDPBUSD Z12, Z13, Z11
 	DECQ     CX
-	JNZ      loop32
+	JNZ      loop34
 	VZEROUPPER
 	RET
 
@@ -2775,7 +2978,7 @@ TEXT ·packWordsAVX512(SB), NOSPLIT, $0-68
 	MOVQ         step+56(FP), R12
 	MOVQ         blocks+24(FP), R13
 
-loop33:
+loop35:
 	MOVQ BX, SI
 	LEAQ (SI)(R10*4), DI
 	LEAQ (DI)(R10*4), R8
@@ -2783,7 +2986,7 @@ loop33:
 	MOVQ AX, DX
 	MOVQ quads+48(FP), CX
 
-loop34:
+loop36:
 	VMOVDQU      (SI), X0
 	VINSERTI32X4 $0x01, (DI), Z0, Z0
 	VINSERTI32X4 $0x02, (R8), Z0, Z0
@@ -2823,11 +3026,11 @@ loop34:
 	ADDQ         $0x00000010, R8
 	ADDQ         $0x00000010, R9
 	DECQ         CX
-	JNZ          loop34
+	JNZ          loop36
 	ADDQ         dstBlock+32(FP), AX
 	ADDQ         srcBlock+40(FP), BX
 	DECQ         R13
-	JNZ          loop33
+	JNZ          loop35
 	VZEROUPPER
 	RET
 
@@ -2862,7 +3065,7 @@ TEXT ·packHalvesAVX512(SB), NOSPLIT, $0-32
 	LEAQ    (R8)(R10*4), R9
 	MOVQ    n+24(FP), CX
 
-loop35:
+loop37:
 	VMOVDQU      (SI), X0
 	VINSERTI32X4 $0x01, (DI), Z0, Z0
 	VINSERTI32X4 $0x02, (R8), Z0, Z0
@@ -2901,7 +3104,7 @@ loop35:
 	ADDQ         $0x00000010, R8
 	ADDQ         $0x00000010, R9
 	DECQ         CX
-	JNZ          loop35
+	JNZ          loop37
 	VZEROUPPER
 	RET
 
@@ -2991,7 +3194,7 @@ TEXT ·packBitsAVX512(SB), NOSPLIT, $0-48
 	LEAQ (DI)(R10*4), R8
 	LEAQ (R8)(R10*4), R9
 
-loop36:
+loop38:
 	VMOVD        (SI), X4
 	VPINSRD      $0x01, (SI)(R10*1), X4, X4
 	VPINSRD      $0x02, (SI)(R10*2), X4, X4
@@ -3069,6 +3272,6 @@ loop36:
 	ADDQ         DX, R8
 	ADDQ         DX, R9
 	DECQ         CX
-	JNZ          loop36
+	JNZ          loop38
 	VZEROUPPER
 	RET

@@ -94,6 +94,16 @@ func ropePairsNEON(x *float32, cos *float32, sin *float32, n int)
 //go:noescape
 func quantizeRowNEON(records *byte, x *float32, blocks int, t int, slot int)
 
+// q8RowNEON rounds blocks of 32 values to Q8_0.
+//
+//go:noescape
+func q8RowNEON(dst *byte, src *float32, blocks int)
+
+// q8ValuesNEON writes the values of blocks of Q8_0.
+//
+//go:noescape
+func q8ValuesNEON(dst *float32, src *byte, blocks int)
+
 // packWordsNEON transposes, in each block, four words of 16 rows for each quad.
 //
 //go:noescape

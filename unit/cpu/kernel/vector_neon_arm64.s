@@ -1769,6 +1769,143 @@ ready24:
 	BNE loop22
 	RET
 
+// func q8RowNEON(dst *byte, src *float32, blocks int)
+TEXT ·q8RowNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+	MOVW $0xda24260, R5
+	MOVW $0x3f800000, R3
+	WORD $0x4e040c70 // dup.4s v16, w3
+	MOVW $0x42fe0000, R3
+	WORD $0x4e040c71 // dup.4s v17, w3
+loop25:
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x4ea0f808 // fabs.4s v8, v0
+	WORD $0x3dc00421 // ldr q1, [x1, #16]
+	WORD $0x4ea0f829 // fabs.4s v9, v1
+	WORD $0x3dc00822 // ldr q2, [x1, #32]
+	WORD $0x4ea0f84a // fabs.4s v10, v2
+	WORD $0x3dc00c23 // ldr q3, [x1, #48]
+	WORD $0x4ea0f86b // fabs.4s v11, v3
+	WORD $0x3dc01024 // ldr q4, [x1, #64]
+	WORD $0x4ea0f88c // fabs.4s v12, v4
+	WORD $0x3dc01425 // ldr q5, [x1, #80]
+	WORD $0x4ea0f8ad // fabs.4s v13, v5
+	WORD $0x3dc01826 // ldr q6, [x1, #96]
+	WORD $0x4ea0f8ce // fabs.4s v14, v6
+	WORD $0x3dc01c27 // ldr q7, [x1, #112]
+	WORD $0x4ea0f8ef // fabs.4s v15, v7
+	WORD $0x6eac6508 // umax.4s v8, v8, v12
+	WORD $0x6ead6529 // umax.4s v9, v9, v13
+	WORD $0x6eae654a // umax.4s v10, v10, v14
+	WORD $0x6eaf656b // umax.4s v11, v11, v15
+	WORD $0x6eaa6508 // umax.4s v8, v8, v10
+	WORD $0x6eab6529 // umax.4s v9, v9, v11
+	WORD $0x6ea96508 // umax.4s v8, v8, v9
+	WORD $0x6eb0a908 // umaxv.4s v8, v8
+	FMOVS F8, R4
+	CMPW R5, R4
+	BLO below26
+	FDIVS F17, F8, F18
+	FDIVS F18, F16, F19
+	B ready27
+below26:
+	WORD $0x4f00e412 // movi.16b v18, #0
+	WORD $0x4f00e413 // movi.16b v19, #0
+ready27:
+	WORD $0x1e23c254 // fcvt h, s v20, v18
+	WORD $0x7d000014 // str h20, [x0]
+	ADD $2, R0, R0
+	WORD $0x4f939000 // fmul.4s v0, v0, v19[0]
+	WORD $0x4e21c800 // fcvtas.4s v0, v0
+	WORD $0x4f939021 // fmul.4s v1, v1, v19[0]
+	WORD $0x4e21c821 // fcvtas.4s v1, v1
+	WORD $0x4f939042 // fmul.4s v2, v2, v19[0]
+	WORD $0x4e21c842 // fcvtas.4s v2, v2
+	WORD $0x4f939063 // fmul.4s v3, v3, v19[0]
+	WORD $0x4e21c863 // fcvtas.4s v3, v3
+	WORD $0x4f939084 // fmul.4s v4, v4, v19[0]
+	WORD $0x4e21c884 // fcvtas.4s v4, v4
+	WORD $0x4f9390a5 // fmul.4s v5, v5, v19[0]
+	WORD $0x4e21c8a5 // fcvtas.4s v5, v5
+	WORD $0x4f9390c6 // fmul.4s v6, v6, v19[0]
+	WORD $0x4e21c8c6 // fcvtas.4s v6, v6
+	WORD $0x4f9390e7 // fmul.4s v7, v7, v19[0]
+	WORD $0x4e21c8e7 // fcvtas.4s v7, v7
+	WORD $0x0e612814 // xtn.4h v20, v0
+	WORD $0x4e612834 // xtn2.8h v20, v1
+	WORD $0x0e612855 // xtn.4h v21, v2
+	WORD $0x4e612875 // xtn2.8h v21, v3
+	WORD $0x0e212a96 // xtn.8b v22, v20
+	WORD $0x4e212ab6 // xtn2.16b v22, v21
+	WORD $0x3d800016 // str q22, [x0, #0]
+	WORD $0x0e612894 // xtn.4h v20, v4
+	WORD $0x4e6128b4 // xtn2.8h v20, v5
+	WORD $0x0e6128d5 // xtn.4h v21, v6
+	WORD $0x4e6128f5 // xtn2.8h v21, v7
+	WORD $0x0e212a96 // xtn.8b v22, v20
+	WORD $0x4e212ab6 // xtn2.16b v22, v21
+	WORD $0x3d800416 // str q22, [x0, #16]
+	ADD $32, R0, R0
+	ADD $128, R1, R1
+	SUBS $1, R2, R2
+	BNE loop25
+	RET
+
+// func q8ValuesNEON(dst *float32, src *byte, blocks int)
+TEXT ·q8ValuesNEON(SB), NOSPLIT, $0-24
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD blocks+16(FP), R2
+loop28:
+	WORD $0x7d400030 // ldr h16, [x1]
+	WORD $0x1ee24210 // fcvt s, h v16, v16
+	ADD $2, R1, R1
+	WORD $0x3dc00020 // ldr q0, [x1, #0]
+	WORD $0x0f08a401 // xtl.8h v1, v0
+	WORD $0x4f08a402 // sxtl2.8h v2, v0
+	WORD $0x0f10a424 // xtl.4s v4, v1
+	WORD $0x4e21d884 // scvtf.4s v4, v4
+	WORD $0x4f909084 // fmul.4s v4, v4, v16[0]
+	WORD $0x3d800004 // str q4, [x0, #0]
+	WORD $0x4f10a425 // xtl.4s v5, v1
+	WORD $0x4e21d8a5 // scvtf.4s v5, v5
+	WORD $0x4f9090a5 // fmul.4s v5, v5, v16[0]
+	WORD $0x3d800405 // str q5, [x0, #16]
+	WORD $0x0f10a446 // xtl.4s v6, v2
+	WORD $0x4e21d8c6 // scvtf.4s v6, v6
+	WORD $0x4f9090c6 // fmul.4s v6, v6, v16[0]
+	WORD $0x3d800806 // str q6, [x0, #32]
+	WORD $0x4f10a447 // xtl.4s v7, v2
+	WORD $0x4e21d8e7 // scvtf.4s v7, v7
+	WORD $0x4f9090e7 // fmul.4s v7, v7, v16[0]
+	WORD $0x3d800c07 // str q7, [x0, #48]
+	WORD $0x3dc00420 // ldr q0, [x1, #16]
+	WORD $0x0f08a401 // xtl.8h v1, v0
+	WORD $0x4f08a402 // sxtl2.8h v2, v0
+	WORD $0x0f10a424 // xtl.4s v4, v1
+	WORD $0x4e21d884 // scvtf.4s v4, v4
+	WORD $0x4f909084 // fmul.4s v4, v4, v16[0]
+	WORD $0x3d801004 // str q4, [x0, #64]
+	WORD $0x4f10a425 // xtl.4s v5, v1
+	WORD $0x4e21d8a5 // scvtf.4s v5, v5
+	WORD $0x4f9090a5 // fmul.4s v5, v5, v16[0]
+	WORD $0x3d801405 // str q5, [x0, #80]
+	WORD $0x0f10a446 // xtl.4s v6, v2
+	WORD $0x4e21d8c6 // scvtf.4s v6, v6
+	WORD $0x4f9090c6 // fmul.4s v6, v6, v16[0]
+	WORD $0x3d801806 // str q6, [x0, #96]
+	WORD $0x4f10a447 // xtl.4s v7, v2
+	WORD $0x4e21d8e7 // scvtf.4s v7, v7
+	WORD $0x4f9090e7 // fmul.4s v7, v7, v16[0]
+	WORD $0x3d801c07 // str q7, [x0, #112]
+	ADD $32, R1, R1
+	ADD $128, R0, R0
+	SUBS $1, R2, R2
+	BNE loop28
+	RET
+
 // func packWordsNEON(dst *byte, src *byte, stride int, blocks int, dstBlock int, srcBlock int, quads int, step int, flip uint32)
 TEXT ·packWordsNEON(SB), NOSPLIT, $0-68
 	MOVD dst+0(FP), R0
@@ -1781,18 +1918,18 @@ TEXT ·packWordsNEON(SB), NOSPLIT, $0-68
 	MOVWU flip+64(FP), R12
 	WORD $0x4e040d90 // dup.4s v16, w12
 	MOVD $4, R7
-loop25:
+loop29:
 	MOVD R0, R19
 	MOVD R1, R15
 	MOVD blocks+24(FP), R3
-loop26:
+loop30:
 	MOVD R15, R8
 	ADD R2, R8, R9
 	ADD R2, R9, R10
 	ADD R2, R10, R11
 	MOVD R19, R4
 	MOVD R6, R12
-loop27:
+loop31:
 	WORD $0x3dc00100 // ldr q0, [x8, #0]
 	ADD $16, R8, R8
 	WORD $0x3dc00121 // ldr q1, [x9, #0]
@@ -1822,15 +1959,15 @@ loop27:
 	WORD $0x3d800083 // str q3, [x4, #0]
 	ADD R5, R4, R4
 	SUBS $1, R12, R12
-	BNE loop27
+	BNE loop31
 	ADD R13, R19, R19
 	ADD R14, R15, R15
 	SUBS $1, R3, R3
-	BNE loop26
+	BNE loop30
 	ADD $16, R0, R0
 	ADD R2<<2, R1, R1
 	SUBS $1, R7, R7
-	BNE loop25
+	BNE loop29
 	RET
 
 // func readBytesNEON(p *byte, n int)
@@ -1838,7 +1975,7 @@ TEXT ·readBytesNEON(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
 	LSR $9, R1, R1
-loop28:
+loop32:
 	WORD $0x3dc00000 // ldr q0, [x0, #0]
 	WORD $0x3dc00401 // ldr q1, [x0, #16]
 	WORD $0x3dc00802 // ldr q2, [x0, #32]
@@ -1873,13 +2010,13 @@ loop28:
 	WORD $0x3dc07c0f // ldr q15, [x0, #496]
 	ADD $512, R0, R0
 	SUBS $1, R1, R1
-	BNE loop28
+	BNE loop32
 	RET
 
 // func multiplyBytesNEON(n int)
 TEXT ·multiplyBytesNEON(SB), NOSPLIT, $0-8
 	MOVD n+0(FP), R1
-loop29:
+loop33:
 	WORD $0x0e31c212 // smull.8h v18, v16, v17
 	WORD $0x4e31c213 // smull2.8h v19, v16, v17
 	WORD $0x4e606a40 // sadalp.4s v0, v18
@@ -1945,13 +2082,13 @@ loop29:
 	WORD $0x4e606a4f // sadalp.4s v15, v18
 	WORD $0x4e606a6f // sadalp.4s v15, v19
 	SUBS $1, R1, R1
-	BNE loop29
+	BNE loop33
 	RET
 
 // func multiplyBytesNEONDot(n int)
 TEXT ·multiplyBytesNEONDot(SB), NOSPLIT, $0-8
 	MOVD n+0(FP), R1
-loop30:
+loop34:
 	WORD $0x4f91e200 // sdot.4s v0, v16, v17[0]
 	WORD $0x4f91e201 // sdot.4s v1, v16, v17[0]
 	WORD $0x4f91e202 // sdot.4s v2, v16, v17[0]
@@ -1969,5 +2106,5 @@ loop30:
 	WORD $0x4f91e20e // sdot.4s v14, v16, v17[0]
 	WORD $0x4f91e20f // sdot.4s v15, v16, v17[0]
 	SUBS $1, R1, R1
-	BNE loop30
+	BNE loop34
 	RET

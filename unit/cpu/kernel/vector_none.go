@@ -45,6 +45,4 @@ func (s *Set) addRowsF16(dst, w []float32, v []uint16, stride int) {
 
 func (s *Set) q8Row(dst []byte, src []float32) { q8RowGeneric(dst, src) }
 
-func (s *Set) q8Values(dst []float32, src []byte, n, stride, rows int) {
-	q8ValuesGeneric(dst, src, n, stride, rows)
-}
+func (s *Set) q8Values(dst []float32, src []byte) { q8ValuesGeneric(dst, src) }

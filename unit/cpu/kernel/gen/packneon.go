@@ -21,17 +21,7 @@ func quantizeNEON(a *arm) {
 	a.number(16, 12582912, tmp)
 	a.number(17, 127, tmp)
 	a.loop(blocks, func() {
-		for i := range 8 {
-			a.load(16, v(i), p, 16*i)
-			a.two(0x4ea0f800, "fabs.4s", v(8+i), v(i))
-		}
-		for n := 4; n > 0; n /= 2 {
-			for i := range n {
-				a.maxUnsigned(v(8+i), v(8+i), v(8+i+n))
-			}
-		}
-		a.two(0x6eb0a800, "umaxv.4s", 8, 8)
-		a.op("FMOVS F8, %v", bits)
+		a.largest(p, bits)
 		below, ready := a.label("below"), a.label("ready")
 		a.op("CMPW %v, %v", bound, bits)
 		a.op("BLO %s", below)
@@ -50,12 +40,7 @@ func quantizeNEON(a *arm) {
 		}
 		for i := range 2 {
 			q := v(4 * i)
-			a.two(0x0e612800, "xtn.4h", 20, q)
-			a.two(0x4e612800, "xtn2.8h", 20, q+1)
-			a.two(0x0e612800, "xtn.4h", 21, q+2)
-			a.two(0x4e612800, "xtn2.8h", 21, q+3)
-			a.two(0x0e212800, "xtn.8b", 22, 20)
-			a.two(0x4e212800, "xtn2.16b", 22, 21)
+			a.narrow(22, q)
 			a.store(16, 22, values, 16*i)
 			a.add(q, q, q+1)
 			a.add(q+2, q+2, q+3)

@@ -33,25 +33,7 @@ func (c *vector) quantize() {
 	c.LEAQ(index(t, t, 2), t3)
 	q, m, tmp, scale, inverse := r[:parts], r[8], r[9], r[10], r[11]
 	c.loop(reg.RCX, func() {
-		for i, v := range q {
-			c.VMOVUPS(at(x, i*c.width), v)
-			c.VANDPS(magnitude, v, tmp)
-			if i == 0 {
-				c.VMOVUPS(tmp, m)
-			} else {
-				c.VPMAXUD(tmp, m, m)
-			}
-		}
-		if c.width == 64 {
-			c.VEXTRACTI64X4(imm(1), m, ymm(tmp))
-			c.VPMAXUD(ymm(tmp), ymm(m), ymm(m))
-		}
-		c.VEXTRACTI128(imm(1), ymm(m), xmm(tmp))
-		c.VPMAXUD(xmm(tmp), xmm(m), xmm(m))
-		c.VPSHUFD(imm(0x4e), xmm(m), xmm(tmp))
-		c.VPMAXUD(xmm(tmp), xmm(m), xmm(m))
-		c.VPSHUFD(imm(0xb1), xmm(m), xmm(tmp))
-		c.VPMAXUD(xmm(tmp), xmm(m), xmm(m))
+		c.largest(magnitude, x, q, m, tmp)
 		// Below the bound both factors are 0. The comparison is not less, so a NaN stays.
 		c.VMOVSS(most, xmm(tmp))
 		c.VDIVSS(xmm(tmp), xmm(m), xmm(scale))
@@ -111,6 +93,30 @@ func (c *vector) quantize() {
 		c.ADDQ(step, words)
 	})
 	c.end()
+}
+
+// largest loads a block of 32 values at x into q and, with a mask of all bits but the sign, leaves their largest magnitude in m. It is found as an integer, so
+// a NaN is above all.
+func (c *vector) largest(magnitude operand.Mem, x reg.Register, q []reg.Register, m, tmp reg.Register) {
+	for i, v := range q {
+		c.VMOVUPS(at(x, i*c.width), v)
+		c.VANDPS(magnitude, v, tmp)
+		if i == 0 {
+			c.VMOVUPS(tmp, m)
+		} else {
+			c.VPMAXUD(tmp, m, m)
+		}
+	}
+	if c.width == 64 {
+		c.VEXTRACTI64X4(imm(1), m, ymm(tmp))
+		c.VPMAXUD(ymm(tmp), ymm(m), ymm(m))
+	}
+	c.VEXTRACTI128(imm(1), ymm(m), xmm(tmp))
+	c.VPMAXUD(xmm(tmp), xmm(m), xmm(m))
+	c.VPSHUFD(imm(0x4e), xmm(m), xmm(tmp))
+	c.VPMAXUD(xmm(tmp), xmm(m), xmm(m))
+	c.VPSHUFD(imm(0xb1), xmm(m), xmm(tmp))
+	c.VPMAXUD(xmm(tmp), xmm(m), xmm(m))
 }
 
 // index is memory at base + scale*i.

@@ -66,6 +66,7 @@ func (c *vector) dotTile(half bool) {
 			}
 			for i := range 4 {
 				m := strided(k, ks, ks3, i, 0)
+				c.PREFETCHT0(strided(k, ks, ks3, i, tileAhead))
 				if half {
 					c.VCVTPH2PS(m, key)
 				} else {
@@ -147,6 +148,7 @@ func (c *vector) addTile(half bool) {
 		c.loop(left, func() {
 			for i := range registers {
 				m := at(vp, i*(16<<shift))
+				c.PREFETCHT0(at(vp, i*(16<<shift)+tileAhead))
 				if half {
 					c.VCVTPH2PS(m, value[i])
 				} else {
@@ -185,3 +187,7 @@ func (c *vector) addTile(half bool) {
 	c.Label("end")
 	c.end()
 }
+
+// tileAhead is how many bytes ahead rows are fetched. Without it attention of Llama 1B's shape, one token at depth 4096,
+// took 1.3 to 1.5 times as long on two cores of a Xeon with AMX (f32: 18.2 to 21.6 ms instead of 14.5 to 14.9).
+const tileAhead = 4096

@@ -35,6 +35,7 @@ func (c *vector) all() {
 	c.tiles()
 	c.rope()
 	c.quantize()
+	c.q8()
 	c.ceilings()
 	c.pack()
 }

@@ -13,6 +13,7 @@ func vectorNEON(a *arm) {
 	}
 	ropeNEON(a)
 	quantizeNEON(a)
+	q8NEON(a)
 	packNEON(a)
 	ceilingsNEON(a)
 }
