@@ -2,6 +2,7 @@ package tandem
 
 import (
 	"context"
+	"errors"
 	"math"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // faulty is a unit whose logits are changed.
 type faulty struct {
 	unit.Unit
-	change func(logits []float32)
+	change func(logits []float32) error
 }
 
 func (f *faulty) Bind() {
@@ -25,6 +26,11 @@ func (f *faulty) Bind() {
 }
 
 func (f *faulty) Compile(ctx context.Context, p *program.Program, o unit.Options) (unit.Chunk, error) {
+	own := o.Share
+	o.Share = map[int]unit.Chunk{}
+	for layer, c := range own {
+		o.Share[layer] = c.(*faultyChunk).Chunk
+	}
 	c, err := f.Unit.Compile(ctx, p, o)
 	if err != nil {
 		return nil, err
@@ -34,21 +40,21 @@ func (f *faulty) Compile(ctx context.Context, p *program.Program, o unit.Options
 
 type faultyChunk struct {
 	unit.Chunk
-	change func(logits []float32)
+	change func(logits []float32) error
 }
 
 func (c *faultyChunk) Run(ctx context.Context, t *unit.Task) error {
 	err := c.Chunk.Run(ctx, t)
 	for _, p := range t.Parts {
 		if len(p.Logits) > 0 {
-			c.change(p.Logits)
+			err = errors.Join(err, c.change(p.Logits))
 		}
 	}
 	return err
 }
 
 // openFaulty opens a model in one chunk on a faulty unit.
-func openFaulty(t *testing.T, m *Model, change func([]float32)) *Engine {
+func openFaulty(t *testing.T, m *Model, change func([]float32) error) *Engine {
 	t.Helper()
 	l, err := m.layout(Options{Chunks: 1, Threads: 1, Context: 512})
 	if err != nil {
@@ -108,8 +114,8 @@ func TestAgreementFaulty(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	right := openFaulty(t, m, func([]float32) {})
-	a, err := m.agreement(t.Context(), right, openFaulty(t, m, func(x []float32) { x[40] += 12 }), 6, nil)
+	right := openFaulty(t, m, func([]float32) error { return nil })
+	a, err := m.agreement(t.Context(), right, openFaulty(t, m, func(x []float32) error { x[40] += 12; return nil }), 6, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +123,14 @@ func TestAgreementFaulty(t *testing.T) {
 	if *f.Difference < 11.999 || *f.MeanKL < 1e-3 || f.Top == 1 || f.First == nil || f.First.Got.ID != 40 || f.First.Got.Text != m.Token(40) {
 		t.Errorf("one logit 12 too high: %+v, first %v", f, f.First)
 	}
-	a, err = m.agreement(t.Context(), right, openFaulty(t, m, func(x []float32) { x[3] = float32(math.NaN()) }), 6, nil)
+	a, err = m.agreement(t.Context(), right, openFaulty(t, m, func(x []float32) error { x[3] = float32(math.NaN()); return nil }), 6, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if f := a.All; f.NotFinite != f.Positions || f.MeanKL != nil || f.Top != 0 || f.First.Got != nil {
 		t.Errorf("a NaN: %+v", f)
 	}
-	if _, err := m.agreement(t.Context(), openFaulty(t, m, func(x []float32) { x[3] = float32(math.NaN()) }), right, 6, nil); err == nil {
+	if _, err := m.agreement(t.Context(), openFaulty(t, m, func(x []float32) error { x[3] = float32(math.NaN()); return nil }), right, 6, nil); err == nil {
 		t.Error("a reference without numbers was no error")
 	}
 	if _, err := m.agreement(t.Context(), right, right, 500, nil); err == nil || !strings.Contains(err.Error(), "--ctx") {

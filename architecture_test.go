@@ -26,6 +26,7 @@ var floors = map[string]struct {
 	"agreement":        {1, nil},
 	"prompts":          {1, nil},
 	"power":            {1, nil},
+	"verdict":          {1, nil},
 	"program":          {2, nil},
 	"model":            {3, nil},
 	"model/tiny":       {3, nil},

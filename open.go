@@ -239,9 +239,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if runtime.GOMAXPROCS(0) <= workers {
-		runtime.GOMAXPROCS(workers + 1)
-	}
+	leaveRoom(workers)
 	var count *tallied
 	if o.Tally != nil {
 		count = o.Tally.add(l.names)
@@ -258,6 +256,13 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 		count.opened()
 	}
 	return &Engine{m, e, pinNotes(units), count}, nil
+}
+
+// leaveRoom sees to it that the process runs beside so many spinning workers.
+func leaveRoom(workers int) {
+	if runtime.GOMAXPROCS(0) <= workers {
+		runtime.GOMAXPROCS(workers + 1)
+	}
 }
 
 func (m *Model) checkMemory(l layout) error {
