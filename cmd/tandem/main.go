@@ -34,6 +34,7 @@ type commands struct {
 	Batch      batchCmd      `cmd:"" help:"Answer a file of prompts, several at once; go on where a run was ended."`
 	Oracle     oracleCmd     `cmd:"" help:"Record a model's answers, or compare them with recorded ones."`
 	Verify     verifyCmd     `cmd:"" name:"verify-unit" help:"Compare a unit with another one: the conformance suite and the model."`
+	Perplexity perplexityCmd `cmd:"" help:"Measure how well the model predicts a text."`
 	Synth      synthCmd      `cmd:"" help:"Write a model with random weights in the shape of a real one."`
 
 	Version kong.VersionFlag `help:"Print the version and leave."`
