@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,3 +84,14 @@ func (r Rerun) check(e *Engine) (*block, error) {
 
 // Now is the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.clock.Now() }
+
+// SetMerge changes [Config.Merge] from the next task on, so that both rules can
+// be measured on one engine.
+func (e *Engine) SetMerge(n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.cfg.Merge = n
+	for _, c := range e.chunks {
+		c.limit(cmp.Or(n, e.cfg.Slots))
+	}
+}

@@ -304,9 +304,14 @@ func (e *Engine) compileChunk(ctx context.Context, c *chunk, progress func(int64
 		Share: share, FileLayout: e.cfg.FileLayout, Release: e.cfg.Release, TimeOps: e.cfg.TimeOps, Progress: progress,
 	})
 	c.load = e.clock.Now().Sub(start)
-	c.merge = cmp.Or(e.cfg.Merge, e.cfg.Slots)
-	if l, ok := c.c.(unit.Limited); ok {
-		c.merge = min(c.merge, l.MaxStreams())
-	}
+	c.limit(cmp.Or(e.cfg.Merge, e.cfg.Slots))
 	return err
+}
+
+// limit sets how many streams a task of the chunk takes at most.
+func (c *chunk) limit(n int) {
+	c.merge = n
+	if l, ok := c.c.(unit.Limited); ok {
+		c.merge = min(n, l.MaxStreams())
+	}
 }

@@ -17,6 +17,7 @@
 package synth
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -44,50 +45,77 @@ var ErrSpace = errors.New("not enough free disk space")
 // WriteFile writes a file and returns its size in bytes. It checks first that the disk has room for it (ErrSpace); the
 // file is written beside path and renamed at the end. When ctx is done, it stops and leaves nothing behind.
 func WriteFile(ctx context.Context, path string, o Options) (int64, error) {
-	m, err := mixNamed(o.Type)
+	err := write(ctx, o, func(least int64) error {
+		if free, ok := freeSpace(filepath.Dir(path)); ok && free < least {
+			return fmt.Errorf("writing %s: %w: it takes %s and %s are free; choose another folder, a smaller type or fewer layers",
+				path, ErrSpace, gigabytes(least), gigabytes(free))
+		}
+		return nil
+	}, func(w *gguf.Writer) error { return w.WriteFile(path) })
 	if err != nil {
 		return 0, err
-	}
-	if err := o.Shape.check(); err != nil {
-		return 0, err
-	}
-	if o.Workers < 0 {
-		return 0, fmt.Errorf("synth: %d workers; at least 1 is needed", o.Workers)
-	}
-	if o.Workers == 0 {
-		o.Workers = runtime.GOMAXPROCS(0)
-	}
-	v := newVocabulary(o.Shape)
-	tensors := o.Shape.tensors(m)
-	size := v.bytes()
-	for _, t := range tensors {
-		size += t.bytes
-	}
-	if free, ok := freeSpace(filepath.Dir(path)); ok && free < size {
-		return 0, fmt.Errorf("synth: writing %s: %w: it takes %s and %s are free; choose another folder, a smaller type or fewer layers",
-			path, ErrSpace, gigabytes(size), gigabytes(free))
-	}
-	w := gguf.NewWriter()
-	for _, kv := range append(o.Shape.keys(m), v.keys()...) {
-		if err := w.Set(kv.key, kv.value); err != nil {
-			return 0, fmt.Errorf("synth: %w", err)
-		}
-	}
-	p := startPipeline(ctx, tensors, o)
-	defer p.stop()
-	for _, t := range tensors {
-		if err := w.AddTensor(t.name, t.typ, t.dims(), p.write); err != nil {
-			return 0, fmt.Errorf("synth: %w", err)
-		}
-	}
-	if err := w.WriteFile(path); err != nil {
-		return 0, fmt.Errorf("synth: %w", err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return 0, fmt.Errorf("synth: %w", err)
 	}
 	return info.Size(), nil
+}
+
+// Bytes returns what WriteFile would write.
+func Bytes(ctx context.Context, o Options) ([]byte, error) {
+	var b bytes.Buffer
+	err := write(ctx, o, func(least int64) error {
+		b.Grow(int(least + least/64))
+		return nil
+	}, func(w *gguf.Writer) error {
+		_, err := w.WriteTo(&b)
+		return err
+	})
+	return b.Bytes(), err
+}
+
+// write collects what a file holds and lets to write it, once room has heard how many bytes there will be at least.
+func write(ctx context.Context, o Options, room func(least int64) error, to func(w *gguf.Writer) error) error {
+	m, err := mixNamed(o.Type)
+	if err != nil {
+		return err
+	}
+	if err := o.Shape.check(); err != nil {
+		return err
+	}
+	if o.Workers < 0 {
+		return fmt.Errorf("synth: %d workers; at least 1 is needed", o.Workers)
+	}
+	if o.Workers == 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	v := newVocabulary(o.Shape)
+	tensors := o.Shape.tensors(m)
+	least := v.bytes()
+	for _, t := range tensors {
+		least += t.bytes
+	}
+	if err := room(least); err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	w := gguf.NewWriter()
+	for _, kv := range append(o.Shape.keys(m), v.keys()...) {
+		if err := w.Set(kv.key, kv.value); err != nil {
+			return fmt.Errorf("synth: %w", err)
+		}
+	}
+	p := startPipeline(ctx, tensors, o)
+	defer p.stop()
+	for _, t := range tensors {
+		if err := w.AddTensor(t.name, t.typ, t.dims(), p.write); err != nil {
+			return fmt.Errorf("synth: %w", err)
+		}
+	}
+	if err := to(w); err != nil {
+		return fmt.Errorf("synth: %w", err)
+	}
+	return nil
 }
 
 func gigabytes(n int64) string { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }
