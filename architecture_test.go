@@ -52,6 +52,7 @@ var floors = map[string]struct {
 	"tally":            {6, nil},
 	"batch":            {7, nil},
 	"oracle":           {7, nil},
+	"spike":            {7, nil},
 	"":                 {8, nil},
 	"cmd/tandem":       {9, nil},
 }

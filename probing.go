@@ -47,9 +47,10 @@ type ProbeResult struct {
 	Overlap       float64 `json:"overlap_factor"`
 	OverlapMedian float64 `json:"overlap_factor_median"`
 	Verdict       string  `json:"verdict"`
-	// Control is the same pair with both chunks on the first one's unit.
+	// Control is the same pair with both chunks on one unit.
 	Control       float64 `json:"control_overlap_factor"`
 	ControlMedian float64 `json:"control_overlap_factor_median"`
+	ControlUnit   string  `json:"control_unit"`
 	Trials        int     `json:"trials"` // of all kinds, without the control's
 	Kept          int     `json:"kept"`   // undisturbed
 	ControlTrials int     `json:"control_trials"`
@@ -89,11 +90,28 @@ func (m *Model) Probe(ctx context.Context, p Probe) (ProbeResult, error) {
 		}
 		return r, err
 	}
+	return probeBoth(run, names, a, b, func(int, string) bool { return true })
+}
+
+// probeBoth runs a probe, and then the control on the unit of one of the chunks.
+func probeBoth(run func(names []string) (probe.Result, error), names []string, a, b int, can func(chunk int, unit string) bool) (ProbeResult, error) {
+	for _, i := range []int{a, b} {
+		if !can(i, names[i]) {
+			return ProbeResult{}, fmt.Errorf("--pair: c%d cannot be on %q", i+1, names[i])
+		}
+	}
 	r, err := run(names)
 	if err != nil {
 		return ProbeResult{}, err
 	}
-	names[b] = names[a]
+	switch {
+	case can(b, names[a]):
+		names[b] = names[a]
+	case can(a, names[b]):
+		names[a] = names[b]
+	default:
+		return ProbeResult{}, fmt.Errorf("--pair: neither %s nor %s can run both chunks, so there is no control", names[a], names[b])
+	}
 	control, err := run(names)
 	if err != nil {
 		return ProbeResult{}, err
@@ -111,7 +129,7 @@ func probeResult(r, control probe.Result) ProbeResult {
 		AColdMs: ms(r.ColdA), BColdMs: ms(r.ColdB),
 		Overlap: r.Overlap, OverlapMedian: r.OverlapKept, Verdict: r.Verdict,
 		Control: control.Overlap, ControlMedian: control.OverlapKept,
-		Trials: r.Trials, Kept: r.Kept, ControlTrials: control.Trials, ControlKept: control.Kept,
+		ControlUnit: control.UnitA, Trials: r.Trials, Kept: r.Kept, ControlTrials: control.Trials, ControlKept: control.Kept,
 		Lines: r.Lines() + fmt.Sprintf("\n[Spike] VERDICT: %s overlap (%d of %d trials kept, same-unit control %.2f)", r.Verdict, r.Kept, r.Trials, control.Overlap),
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/tandemrun/tandem"
@@ -19,6 +20,28 @@ func (f modelFlags) load() (*tandem.Model, error) {
 		return tandem.Embedded()
 	}
 	return tandem.Load(f.Model)
+}
+
+// deviceFlags choose a simulated device in place of a model.
+type deviceFlags struct {
+	Device string  `placeholder:"NAME|FILE" help:"Simulate a device instead: mac-studio, iphone-17-pro, or the file of a device profile."`
+	Scale  float64 `placeholder:"X" help:"Simulate in real time, X times as slow as the device. Default: 0, virtual time."`
+}
+
+// device is the device, if one is asked for.
+func (f deviceFlags) device(m modelFlags) (tandem.Device, bool, error) {
+	d := tandem.Device{Name: f.Device, Scale: f.Scale}
+	switch {
+	case f.Device == "" && f.Scale != 0:
+		return d, false, errors.New("--scale is the time of a simulated device; it needs --device")
+	case f.Device == "":
+		return d, false, nil
+	case m.Model != "":
+		return d, false, errors.New("--device and --model exclude each other: a simulated device has a model of its own")
+	case f.Scale < 0:
+		return d, false, fmt.Errorf("--scale %g: it must be more than 0, or 0 for virtual time", f.Scale)
+	}
+	return d, true, nil
 }
 
 // layoutFlags say how a model is split and where its chunks run. Numbers are

@@ -1,0 +1,202 @@
+package spike
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tandemrun/tandem/engine"
+	"github.com/tandemrun/tandem/plan"
+)
+
+// mergedTime is how long tasks of several streams are measured on a unit, and
+// promptTime how long a prompt may take in one unit.
+const (
+	mergedTime = 1500 * time.Millisecond
+	promptTime = 1500 * time.Millisecond
+)
+
+// Sizes of the prompt that is measured, in tokens. It is the longest that does
+// not take too long, and flows in blocks of an eighth of it.
+const (
+	longestPrompt  = 512
+	shortestPrompt = 64
+	firstBlock     = 32 // tells how long a prompt will take
+	blocksOfPrompt = 8
+	blockTrials    = 3
+)
+
+// merged measures tasks of a row of several streams, as multiples of those of
+// one stream measured in the same way.
+func (s *session) merged(ctx context.Context, x *rig, name string) error {
+	most := slices.Max(s.o.Streams)
+	if most < 2 {
+		return nil
+	}
+	x.e.SetMerge(0)
+	var prompts []Prompt
+	for range most {
+		prompts = append(prompts, s.lab.Prompts()[0])
+	}
+	streams, err := x.prepare(ctx, prompts)
+	defer closeStreams(streams)
+	if err != nil {
+		return err
+	}
+	for i, st := range streams {
+		p := prompts[i].Tokens
+		if err := st.Forward(ctx, p[len(p)-1:], engine.Last, func(int, []float32) error { return nil }); err != nil {
+			return err
+		}
+	}
+	s.stage("chunks on %s, several streams in a task", name)
+	counts := slices.DeleteFunc(slices.Clone(s.o.Streams), func(n int) bool { return n < 2 })
+	counts = append([]int{1}, counts...)
+	took := make([][][]float64, len(counts)) // by that and chunk
+	for k := range took {
+		took[k] = make([][]float64, len(x.place))
+	}
+	limit := make([]int, len(x.place)) // 0: none was found
+	rounds := windows
+	for round, begin := 0, x.e.Now(); round < rounds; round++ {
+		if round == 1 {
+			rounds = max(3, min(windows, int(mergedTime/max(x.e.Now().Sub(begin), 1))))
+		}
+		for k, n := range counts {
+			by := took[k]
+			done, begin := s.watch(), x.e.Now()
+			var tasks []float64
+			for i := range x.place {
+				records, err := x.e.Again(ctx, reruns(streams[:n], i)...)
+				if err != nil {
+					return err
+				}
+				if records[0].Streams != n {
+					limit[i] = records[0].Streams
+				}
+				tasks = append(tasks, ms(records[0].End.Sub(records[0].Start)))
+			}
+			d := x.e.Now().Sub(begin)
+			delay, quiet := done(d)
+			s.raw.add(Line{Kind: "merged", Unit: name, Streams: n, MS: number(ms(d)), DelayMS: number(ms(delay)), Kept: &quiet})
+			if !quiet && len(by[0]) > 0 {
+				continue
+			}
+			for i, d := range tasks {
+				by[i] = append(by[i], d)
+			}
+		}
+	}
+	for i := range x.place {
+		if x.place[i] != name {
+			continue
+		}
+		c := s.costs.Chunks[i].On[name]
+		if limit[i] > 0 {
+			c.Most = limit[i]
+		}
+		for k, n := range counts[1:] {
+			if limit[i] > 0 && n > limit[i] {
+				break
+			}
+			ratio := median(took[k+1][i]) / median(took[0][i])
+			c.Streams = append(c.Streams, plan.Sample{N: n, Time: time.Duration(ratio * float64(c.Rows[0].Time))})
+		}
+		if c.Most == 1 {
+			c.Streams = nil
+		}
+		s.costs.Chunks[i].On[name] = c
+	}
+	return nil
+}
+
+func reruns(streams []*engine.Stream, chunk int) []engine.Rerun {
+	var out []engine.Rerun
+	for _, s := range streams {
+		out = append(out, engine.Rerun{Stream: s, Chunk: chunk})
+	}
+	return out
+}
+
+// blocks measures tasks of the rows of a block of a prompt, and of a whole one.
+func (s *session) blocks(ctx context.Context, x *rig, name string) error {
+	st, err := x.e.Stream(ctx)
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	s.stage("chunks on %s, blocks of a prompt", name)
+	if s.r.Prefill.Tokens == 0 {
+		d, err := s.block(ctx, x, st, firstBlock, nil)
+		if err != nil {
+			return err
+		}
+		n := longestPrompt
+		for n > shortestPrompt && d*time.Duration(n/firstBlock) > promptTime {
+			n /= 2
+		}
+		s.r.Prefill.Tokens, s.r.Prefill.Block = n, n/blocksOfPrompt
+	}
+	for _, n := range []int{s.r.Prefill.Block, s.r.Prefill.Tokens} {
+		took := make([][]float64, len(x.place))
+		if _, err := s.block(ctx, x, st, n, took); err != nil {
+			return err
+		}
+		for i := range x.place {
+			if c := s.costs.Chunks[i].On[name]; x.place[i] == name && len(took[i]) > 0 {
+				c.Rows = append(c.Rows, plan.Sample{N: n, Time: milliseconds(median(took[i]))})
+				s.costs.Chunks[i].On[name] = c
+			}
+		}
+	}
+	return nil
+}
+
+// block evaluates a block of n tokens and runs each chunk that computes all of
+// its rows some more times, adding to took. It returns the time of the first
+// evaluation.
+func (s *session) block(ctx context.Context, x *rig, st *engine.Stream, n int, took [][]float64) (time.Duration, error) {
+	st.Return(0)
+	begin := x.e.Now()
+	if err := st.Forward(ctx, s.promptOf(n), engine.Last, func(int, []float32) error { return nil }); err != nil {
+		return 0, err
+	}
+	d := x.e.Now().Sub(begin)
+	disturbed := make([][]float64, len(took))
+	for range blockTrials {
+		for i := range took {
+			if s.costs.Chunks[i].WantedOnly {
+				continue
+			}
+			done := s.watch()
+			r, err := x.e.Again(ctx, engine.Rerun{Stream: st, Chunk: i})
+			if err != nil {
+				return 0, err
+			}
+			one := r[0].End.Sub(r[0].Start)
+			delay, quiet := done(one)
+			s.raw.add(Line{Kind: "block", Chunk: s.chunk(i), Unit: x.place[i], Rows: n, MS: number(ms(one)), DelayMS: number(ms(delay)), Kept: &quiet})
+			if quiet {
+				took[i] = append(took[i], ms(one))
+			} else {
+				disturbed[i] = append(disturbed[i], ms(one))
+			}
+		}
+	}
+	for i := range took {
+		if len(took[i]) == 0 {
+			took[i] = disturbed[i]
+		}
+	}
+	return d, nil
+}
+
+// promptOf makes up a prompt of n tokens of what prompts there are.
+func (s *session) promptOf(n int) []int32 {
+	var out []int32
+	for i := 0; len(out) < n; i++ {
+		ps := s.lab.Prompts()
+		out = append(out, ps[i%len(ps)].Tokens...)
+	}
+	return out[:n]
+}

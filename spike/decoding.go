@@ -1,0 +1,344 @@
+package spike
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/tandemrun/tandem/agreement"
+	"github.com/tandemrun/tandem/engine"
+	"github.com/tandemrun/tandem/plan"
+	"github.com/tandemrun/tandem/trace"
+)
+
+// A Result is a schedule of decoding, predicted and measured. Figures are
+// medians over the trials kept.
+type Result struct {
+	Role             string  `json:"role"` // base, moved, or single: everything on another unit
+	Placement        string  `json:"placement"`
+	Streams          int     `json:"streams"`
+	Merge            int     `json:"merge"` // as --merge: 1 keeps streams apart, 0 joins those that wait for a chunk
+	Merged           int     `json:"most_streams_in_a_task"`
+	Predicted        Rate    `json:"predicted_tok_s"`
+	Measured         Rate    `json:"measured_tok_s"`
+	Cold             float64 `json:"cold_ms"` // the first token since the chunks were loaded, apart from all else
+	PredictedOverlap float64 `json:"predicted_overlap"`
+	Overlap          float64 `json:"realised_overlap"`
+	// TokensEqual and LogitsEqual compare every stream of every trial with a
+	// single stream on the base placement: the tokens, and the bits of all logits.
+	TokensEqual bool        `json:"tokens_equal"`
+	LogitsEqual bool        `json:"logits_equal"`
+	Divergence  *Divergence `json:"first_divergence"`
+	Trials      int         `json:"trials"`
+	Kept        int         `json:"kept"`
+	// CopyMS is what copies between units took for a token, and the bytes what
+	// was copied and what was taken without a copy.
+	CopyMS      float64 `json:"copy_ms_per_token"`
+	CopiedBytes int64   `json:"copied_bytes_per_token"`
+	PassedBytes int64   `json:"passed_bytes_per_token"`
+
+	place []string
+	runs  []run
+	picks [][]int // by run and stream: which prompt
+	line  *trace.Timeline
+}
+
+// base, moved and single are roles.
+const (
+	roleBase   = "base"
+	roleMoved  = "moved"
+	roleSingle = "single"
+)
+
+// schedules lists what is measured: the base and the moved placement and the
+// fastest other single unit, by every number of streams, kept apart and merged
+// where that may differ.
+func (s *session) schedules() []*Result {
+	var out []*Result
+	add := func(role string, place []string, merges ...int) {
+		streams := s.o.Streams
+		if streams[0] > 1 && role == roleBase {
+			streams = append([]int{1}, streams...) // others are compared with it
+		}
+		for _, n := range streams {
+			for _, merge := range merges {
+				if n == 1 && merge != 1 || n > 1 && merge == 1 && role == roleSingle {
+					continue // one unit does better with streams merged
+				}
+				out = append(out, &Result{Role: role, Placement: Placement(place), Streams: n, Merge: merge, place: place})
+			}
+		}
+	}
+	add(roleBase, s.o.Base, 1, 0)
+	add(roleMoved, s.o.Moved, 1, 0)
+	if other := s.single(); other != "" {
+		add(roleSingle, slices.Repeat([]string{other}, len(s.o.Base)), 1, 0)
+	}
+	return out
+}
+
+// single is the unit on which a step takes least, of those that can run all
+// chunks; "" if that is where they are.
+func (s *session) single() string {
+	best, least := "", 0.0
+	for _, u := range s.lab.Units() {
+		var sum float64
+		for i := range s.o.Base {
+			c, ok := s.costs.Chunks[i].On[u.Name]
+			if !ok {
+				sum = 0
+				break
+			}
+			sum += c.Rows[0].Time.Seconds()
+		}
+		if sum > 0 && (best == "" || sum < least) {
+			best, least = u.Name, sum
+		}
+	}
+	if best == "" || slices.Equal(s.o.Base, slices.Repeat([]string{best}, len(s.o.Base))) || slices.Equal(s.o.Moved, slices.Repeat([]string{best}, len(s.o.Base))) {
+		return ""
+	}
+	return best
+}
+
+// decoding predicts every schedule, then measures them in turn.
+func (s *session) decoding(ctx context.Context) error {
+	all := s.schedules()
+	for _, r := range all {
+		p, err := plan.Predict(s.costs, plan.Schedule{Placement: r.place, Block: longestPrompt, Merge: r.Merge}, plan.Work{Streams: r.Streams, Prompt: 1, Tokens: s.o.Tokens})
+		if err != nil {
+			return fmt.Errorf("predicting %s: %w", r.Placement, err)
+		}
+		r.Predicted, r.PredictedOverlap = Rate{p.Aggregate, p.Steady}, p.Overlap
+		s.raw.add(Line{Kind: "prediction", What: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Rate: &r.Predicted, Overlap: &p.Overlap})
+	}
+	want, err := s.turns(ctx, &s.rigs, all, s.o.Trials)
+	if err != nil {
+		return err
+	}
+	for _, r := range all {
+		r.compare(s.lab, want)
+		r.finish()
+		s.r.Results = append(s.r.Results, *r)
+	}
+	s.pictures()
+	return s.difference(ctx)
+}
+
+// turns runs every schedule in turn, some times, and returns the tokens of a
+// single stream on the base placement for each prompt. In turn t streams begin
+// with prompt t, so that in four turns a single stream has had all kinds.
+func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials int) ([][]mark, error) {
+	ps := rigs.lab.Prompts()
+	want := make([][]mark, len(ps))
+	for t := range trials {
+		for _, r := range all {
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			x, err := rigs.get(ctx, r.place, longestPrompt)
+			if err != nil {
+				return nil, err
+			}
+			r.Cold = ms(x.cold)
+			s.stage("%s: decoding, turn %d of %d: %s", rigs.lab.Name(), t+1, trials, r.title())
+			var prompts []Prompt
+			var picks []int
+			for i := range r.Streams {
+				k := (t + i) % len(ps)
+				picks, prompts = append(picks, k), append(prompts, ps[k])
+			}
+			one, err := s.decode(ctx, x, prompts, s.o.Tokens, r.Merge)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.title(), err)
+			}
+			r.runs, r.picks = append(r.runs, one), append(r.picks, picks)
+			if r.Role == roleBase && r.Streams == 1 && want[picks[0]] == nil {
+				want[picks[0]] = one.marks[0]
+			}
+			l := Line{Kind: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(t), Category: ps[picks[0]].Category,
+				MS: number(ms(one.wall)), Rate: &one.rate, Overlap: &one.overlap, DelayMS: number(ms(one.delay)), Kept: &one.quiet, Copied: one.copied, Passed: one.passed}
+			if rigs.lab != s.lab {
+				l.Model = rigs.lab.Name()
+			}
+			s.raw.add(l)
+		}
+	}
+	x, err := rigs.get(ctx, s.o.Base, longestPrompt)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range ps { // those that no turn had
+		if want[i] != nil {
+			continue
+		}
+		one, err := s.decode(ctx, x, []Prompt{p}, s.o.Tokens, 1)
+		if err != nil {
+			return nil, err
+		}
+		want[i] = one.marks[0]
+	}
+	return want, nil
+}
+
+// title names a schedule for a person.
+func (r *Result) title() string {
+	out := fmt.Sprintf("%s, %s", r.Placement, streams(r.Streams))
+	if r.Streams > 1 {
+		out += ", " + r.Rule()
+	}
+	return out
+}
+
+func streams(n int) string {
+	if n == 1 {
+		return "1 stream"
+	}
+	return fmt.Sprintf("%d streams", n)
+}
+
+// Rule is what happens to streams that wait for the same chunk.
+func (r *Result) Rule() string {
+	switch {
+	case r.Streams == 1:
+		return ""
+	case r.Merge == 1:
+		return "apart"
+	}
+	return "merged"
+}
+
+// compare compares all streams of all runs with what a single stream gave.
+func (r *Result) compare(l Lab, want [][]mark) {
+	r.TokensEqual, r.LogitsEqual = true, true
+	for t, one := range r.runs {
+		for i, got := range one.marks {
+			k := r.picks[t][i]
+			at, bits := compare(want[k], got)
+			r.LogitsEqual = r.LogitsEqual && bits
+			if at < 0 {
+				continue
+			}
+			r.TokensEqual = false
+			if r.Divergence == nil || at < r.Divergence.Position {
+				a, b := want[k][at].token, got[at].token
+				r.Divergence = &Divergence{trace.StreamName(i), l.Prompts()[k].Name, at, a, b, l.Token(a), l.Token(b)}
+			}
+		}
+	}
+}
+
+// finish takes medians over the runs kept.
+func (r *Result) finish() {
+	kept := slices.DeleteFunc(slices.Clone(r.runs), func(x run) bool { return !x.quiet })
+	r.Trials, r.Kept = len(r.runs), len(kept)
+	if len(kept) == 0 {
+		kept = r.runs
+	}
+	of := func(f func(run) float64) float64 {
+		var x []float64
+		for _, one := range kept {
+			x = append(x, f(one))
+		}
+		return median(x)
+	}
+	r.Measured = Rate{of(func(x run) float64 { return x.rate.Aggregate }), of(func(x run) float64 { return x.rate.Steady })}
+	r.Overlap = of(func(x run) float64 { return x.overlap })
+	tokens := 0
+	for _, m := range kept[0].marks {
+		tokens += len(m)
+	}
+	r.CopyMS = of(func(x run) float64 { return ms(x.copies) }) / float64(tokens)
+	r.CopiedBytes, r.PassedBytes = kept[0].copied/int64(tokens), kept[0].passed/int64(tokens)
+	for _, one := range r.runs {
+		r.Merged = max(r.Merged, one.merged)
+	}
+	r.line = kept[len(kept)-1].line
+}
+
+// pictures keeps the timelines that the report shows: one stream and several on
+// the moved placement.
+func (s *session) pictures() {
+	for i := range s.r.Results {
+		r := &s.r.Results[i]
+		if r.Role == roleMoved && r.Merge == 1 && (r.Streams == 1 || r.Streams == s.o.Streams[min(1, len(s.o.Streams)-1)]) {
+			r.line.Name = r.title()
+			s.r.Timelines = append(s.r.Timelines, r.line)
+		}
+	}
+}
+
+// A Difference is how far the logits of two placements are apart whose units are
+// of different kinds. The moved one is given the tokens of the base.
+type Difference struct {
+	Positions int     `json:"positions"`
+	Largest   float64 `json:"largest_logit_difference"`
+	Top       float64 `json:"top1_agreement"`
+	MeanKL    float64 `json:"mean_kl"`
+}
+
+// difference compares the logits of both placements, where their units may give
+// other bits.
+func (s *session) difference(ctx context.Context) error {
+	kind := map[string]string{}
+	for _, u := range s.lab.Units() {
+		kind[u.Name] = u.Kind
+	}
+	differ := false
+	for i := range s.o.Base {
+		differ = differ || kind[s.o.Base[i]] != kind[s.o.Moved[i]]
+	}
+	if !differ {
+		return nil
+	}
+	if s.lab.Most() < 2 {
+		return nil // the engines do not fit beside each other
+	}
+	s.stage("logits of %s beside those of %s", Placement(s.o.Moved), Placement(s.o.Base))
+	var tally agreement.Tally
+	for _, p := range s.lab.Prompts() {
+		if err := s.follow(ctx, p, &tally); err != nil {
+			return fmt.Errorf("prompt %s: %w", p.Name, err)
+		}
+	}
+	s.r.Difference = &Difference{tally.Positions, tally.Difference, tally.TopShare(), tally.MeanKL()}
+	return nil
+}
+
+// follow answers a prompt on the base placement and evaluates the same tokens on
+// the moved one.
+func (s *session) follow(ctx context.Context, p Prompt, tally *agreement.Tally) error {
+	var two [2]follower
+	for i, place := range [][]string{s.o.Base, s.o.Moved} {
+		x, err := s.rigs.get(ctx, place, longestPrompt)
+		if err != nil {
+			return err
+		}
+		st, err := x.e.Stream(ctx)
+		if err != nil {
+			return err
+		}
+		defer st.Close()
+		two[i].s = st
+	}
+	never := func(int32) bool { return false }
+	_, err := agreement.Follow(ctx, &two[0], &two[1], p.Tokens, s.o.Tokens, never, func(x agreement.Position) error {
+		tally.Add(x)
+		return nil
+	})
+	return err
+}
+
+// follower is a stream that gives the logits of its last token.
+type follower struct {
+	s   *engine.Stream
+	row []float32
+}
+
+func (f *follower) Next(ctx context.Context, tokens []int32) ([]float32, error) {
+	err := f.s.Forward(ctx, tokens, engine.Last, func(_ int, logits []float32) error {
+		f.row = append(f.row[:0], logits...)
+		return nil
+	})
+	return f.row, err
+}
