@@ -43,6 +43,7 @@ var floors = map[string]struct {
 	"unit/cpu":         {4, []string{"unit/cpu/kernel"}},
 	"unit/cpu/kernel":  {4, nil},
 	"unit/sim":         {4, nil},
+	"unit/gpu/vulkan":  {4, []string{"unit/gpu/compute", "unit/gpu/shader"}},
 	"engine":           {5, nil},
 	"unit/sim/play":    {6, nil},
 	"probe":            {6, nil},
