@@ -55,11 +55,11 @@ type next struct {
 
 type applicationInfo struct {
 	next
-	applicationName    *byte
-	applicationVersion uint32
-	engineName         *byte
-	engineVersion      uint32
-	apiVersion         Version
+	applicationName *byte
+	_               uint32
+	engineName      *byte
+	_               uint32
+	apiVersion      Version
 }
 
 type instanceCreateInfo struct {
@@ -80,12 +80,12 @@ type debugUtilsMessengerCreateInfo struct {
 }
 
 type debugUtilsMessengerCallbackData struct {
-	next
-	flags         uint32
-	messageIDName *byte
-	messageID     int32
-	message       *byte
-	_             [6]uint64 // labels and objects
+	_       [2]uint64 // type and extensions
+	_       uint64    // flags
+	_       *byte
+	_       int32
+	message *byte
+	_       [6]uint64 // labels and objects
 }
 
 type extensionProperties struct {
@@ -234,19 +234,19 @@ type queueFamilyProperties2 struct {
 
 type deviceQueueCreateInfo struct {
 	next
-	flags, family, count uint32
-	priorities           *float32
+	_, family, count uint32
+	priorities       *float32
 }
 
 type deviceCreateInfo struct {
 	next
-	flags, queueCount uint32
-	queues            *deviceQueueCreateInfo
-	_                 uint32
-	_                 uintptr
-	extensionCount    uint32
-	extensions        **byte
-	_                 uintptr
+	_, queueCount  uint32
+	queues         *deviceQueueCreateInfo
+	_              uint32
+	_              uintptr
+	extensionCount uint32
+	extensions     **byte
+	_              uintptr
 }
 
 type bufferCreateInfo struct {
