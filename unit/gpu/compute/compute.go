@@ -1,14 +1,17 @@
 // Package compute is what a graphics device must do to run chunks: hold
-// memory, build kernels, and run a recorded list of dispatches. Packages vulkan
-// and metal do it; package gpu writes the lists and knows neither.
+// memory, and run a recorded list of kernels. Package gpu writes the lists and
+// knows no API; it has a Device over Vulkan and one over Metal.
 //
-// A device has one queue. Its methods are called from one goroutine at a time,
-// except Alloc, Import, Pipeline and Free, which may be called from several.
+// A device has one queue. Its methods are called from one goroutine at a time.
 // Errors of a lost device match [ErrLost], those of exhausted memory
 // [ErrMemory].
 package compute
 
-import "errors"
+import (
+	"context"
+	"errors"
+	"time"
+)
 
 // ErrLost says that the device does not answer any longer.
 var ErrLost = errors.New("the device is lost")
@@ -18,24 +21,18 @@ var ErrMemory = errors.New("the device is out of memory")
 
 // Limits are what a device can do.
 type Limits struct {
-	Name          string
-	Binding       int64  // most bytes that one binding shows
-	Align         int64  // of the offset of a binding
-	Groups        [3]int // most workgroups of a dispatch
-	Invocations   int    // most invocations of a workgroup
-	Shared        int    // bytes of shared memory of a workgroup
-	Push          int    // bytes of push constants
-	Import        int64  // alignment of host memory that can be imported; 0 if none can
-	HostIsDevice  bool   // device memory is the machine's memory
-	Software      bool   // the device is the CPU
-	SubgroupWidth int    // for information: kernels do not rely on it
+	Binding    int64  // most bytes that one binding shows
+	Align      int64  // of the offset of a binding
+	Allocation int64  // most bytes of a buffer
+	Groups     [3]int // most workgroups of a dispatch
+	Import     int64  // alignment of host memory that can be imported; 0 if none can
 }
 
 // Memory is what a buffer is for.
 type Memory uint8
 
 const (
-	// Local is read and written by kernels; the host may not see it.
+	// Local is read and written by kernels; the host may not reach it.
 	Local Memory = iota
 	// Upload is written by the host and read by kernels.
 	Upload
@@ -46,58 +43,75 @@ const (
 // A Buffer is memory that kernels can use.
 type Buffer interface {
 	Size() int64
-	// Bytes is the buffer as the host sees it, nil if it cannot. What the host
-	// wrote before Run is seen by the commands, and the host sees after Run what
-	// they wrote.
+	// Bytes is the buffer as the host sees it, nil if it cannot reach it; never
+	// nil for Upload and Download. What the host wrote before Run is seen by
+	// the kernels, and the host sees after Run what they wrote.
 	Bytes() []byte
-	Free()
+	Close() error
 }
 
 // A Variant is a kernel of package shader with the values of its
 // specialisation constants 0, 1, ...
 type Variant struct {
 	Kernel    string
-	Constants [8]uint32
+	Constants [5]uint32
 }
 
-// A Binding is a part of a buffer. Offset is a multiple of [Limits.Align], Size
-// a multiple of 4 and at most [Limits.Binding].
+// A Binding is a part of a buffer. Offset is a multiple of [Limits.Align], and
+// Size is at most [Limits.Binding].
 type Binding struct {
 	Buffer       Buffer
 	Offset, Size int64
 }
 
-// A Dispatch is one run of a kernel. Bindings are storage buffers 0, 1, ... of
-// set 0.
+// A Move copies Data to a part of a buffer that the host may not reach, or from
+// it if Read is set. Data has at most its size; moves of one call do not
+// overlap.
+type Move struct {
+	At   Binding
+	Data []byte
+	Read bool
+}
+
+// A Dispatch is one run of a kernel. Bindings are its storage buffers in order,
+// Push its push constants.
 type Dispatch struct {
 	Variant
 	Bind   []Binding
-	Push   []uint32 // push constants, at most 32
+	Push   []uint32
 	Groups [3]int
-	// Barrier: the dispatch sees what all earlier ones wrote, and they are done
-	// with what it writes.
+	// Barrier: the dispatch begins when all earlier ones are done, and sees what
+	// they wrote.
 	Barrier bool
-	// For traces: the operation, its class of rows, the weights and cache rows
-	// it reads, its arithmetic.
+	// For traces: the operation, the class of its rows, the weights and cache
+	// rows it reads and its arithmetic operations.
 	Op, Rows   string
 	Bytes, Ops int64
 }
 
-// Commands are a list of dispatches, ready to run any number of times.
+// Commands are a list of dispatches that can run any number of times.
 type Commands interface {
-	Free()
+	// Times are how long each dispatch took in the last Run; nil if they were
+	// not recorded timed or the device cannot tell.
+	Times() ([]time.Duration, error)
+	Close() error
 }
 
 // A Device runs kernels.
 type Device interface {
 	Limits() Limits
-	// Alloc makes a buffer, zeroed.
+	// Alloc makes a buffer. Its content is undefined.
 	Alloc(size int64, m Memory) (Buffer, error)
-	// Record prepares a list; its pipelines are made if they are not yet there.
-	// If timed, Run measures each dispatch.
+	// Import makes a buffer of memory of the process without a copy and returns
+	// the part of it that is data, or an error if that cannot be done.
+	Import(data []byte) (Binding, error)
+	// Transfer makes moves, in as few submissions as it can.
+	Transfer(moves ...Move) error
+	// Clear sets a part of a buffer to zero.
+	Clear(at Binding) error
+	// Record prepares a list and builds the kernels that are new.
 	Record(list []Dispatch, timed bool) (Commands, error)
-	// Run runs commands and waits. The result is the nanoseconds of each
-	// dispatch if they were recorded timed.
-	Run(c Commands) ([]int64, error)
+	// Run runs commands and returns when they are done.
+	Run(ctx context.Context, c Commands) error
 	Close() error
 }
