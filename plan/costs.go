@@ -40,6 +40,16 @@ type Unit struct {
 	Name   string
 	Driver string        // units of one driver run one task at a time; "" is the unit's own
 	Wake   time.Duration // until a task begins on a unit that had nothing to do
+	// Never are units that this one cannot be used beside, such as a set of cores
+	// that has some of its own.
+	Never []string
+	// Saved is what a chunk of several pieces takes less than they do, for each
+	// piece but the first; see [Costs.Join].
+	Saved Cost
+	// BusyWatts and IdleWatts are nil where they are not known; Watts says how
+	// they are: measured, stated or estimated.
+	BusyWatts, IdleWatts *float64
+	Watts                string
 }
 
 // A Chunk is a run of layers.
@@ -57,7 +67,8 @@ type Chunk struct {
 
 // A Source is what a chunk needs of an earlier one.
 type Source struct {
-	From  int // index of that chunk
+	From  int    // index of that chunk
+	Name  string // of the rows, or of the layer
 	Bytes int64
 }
 
@@ -65,7 +76,10 @@ type Source struct {
 // times are interpolated, and beyond the last they go on as between the last
 // two.
 type Cost struct {
-	Rows    []Sample      // a task of one stream, by its rows; the first is of one row
+	// Rows is a task of one stream, by its rows. The first sample is of one row
+	// whose logits are wanted, a decode step; in the others none are wanted.
+	Rows    []Sample
+	Head    time.Duration // what a wanted row takes beside that in a task of several rows
 	Streams []Sample      // a task of one row of each stream, by streams; none: it takes one stream a task
 	Cold    time.Duration // the first task ever; 0 is like the others
 	Most    int           // most streams of a task; 0 is no limit
@@ -97,16 +111,27 @@ type Contention struct {
 // one is what a task of one row takes.
 func (c Cost) one() time.Duration { return c.Rows[0].Time }
 
-// task is what a warm task takes, by the rows of its parts.
-func (c Cost) task(rows []int) time.Duration {
+// task is what a warm task takes, by the rows of its parts and how many of all
+// of them are wanted, beside those of parts of one row.
+func (c Cost) task(rows []int, wanted int) time.Duration {
+	d := time.Duration(wanted) * c.Head
 	if len(rows) == 1 {
-		return at(c.Rows, rows[0])
+		return d + c.block(rows[0])
 	}
-	d := at(c.Streams, len(rows))
+	d += at(c.Streams, len(rows))
 	for _, n := range rows {
-		d += at(c.Rows, n) - c.one()
+		d += c.block(n) - c.one()
 	}
 	return d
+}
+
+// block is what a task of one stream takes, without the wanted rows of several.
+func (c Cost) block(n int) time.Duration {
+	if n > 1 && len(c.Rows) > 1 && n < c.Rows[1].N {
+		// The first sample has a wanted row.
+		return at(c.Rows, n) - time.Duration(float64(c.Head)*float64(c.Rows[1].N-n)/float64(c.Rows[1].N-1))
+	}
+	return at(c.Rows, n)
 }
 
 // most is the most streams of a task.

@@ -13,7 +13,7 @@ func FromProfile(p *sim.Profile) *Costs {
 	ms := func(x float64) time.Duration { return time.Duration(x*1e6 + 0.5) }
 	c := &Costs{Name: p.Name, Host: p.Host()}
 	for _, u := range p.Units {
-		c.Units = append(c.Units, Unit{Name: u.Name, Driver: u.Driver})
+		c.Units = append(c.Units, Unit{Name: u.Name, Driver: u.Driver, BusyWatts: u.Busy, IdleWatts: u.Idle, Watts: u.Watts})
 	}
 	index := map[string]int{}
 	own := 0 // behind the last chunk that reads no other's cache
@@ -26,16 +26,16 @@ func FromProfile(p *sim.Profile) *Costs {
 	for i, x := range p.Chunks {
 		k := Chunk{Name: x.Name, WantedOnly: i >= own, On: map[string]Cost{}}
 		if i > 0 {
-			k.Takes = append(k.Takes, Source{i - 1, int64(4 * p.Hidden)})
+			k.Takes = append(k.Takes, Source{i - 1, "state", int64(4 * p.Hidden)})
 		}
 		for from := range i {
 			if n := x.Takes[p.Chunks[from].Name]; n > 0 {
-				k.Takes = append(k.Takes, Source{from, int64(4 * n)})
+				k.Takes = append(k.Takes, Source{from, "rows", int64(4 * n)})
 			}
 		}
 		for _, name := range x.Reads {
 			from := index[name]
-			k.Reads = append(k.Reads, Source{from, int64(2 * p.Chunks[from].KV)})
+			k.Reads = append(k.Reads, Source{from, name, int64(2 * p.Chunks[from].KV)})
 		}
 		for name, cost := range x.On {
 			first := ms(cost.MS)

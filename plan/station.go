@@ -112,6 +112,7 @@ func (u *station) measure(f *flow, c *Chunk, cost Cost) {
 	chunk := u.batch[0].chunk
 	on := f.s.Placement[chunk]
 	var handoff int64
+	wanted := 0 // rows of parts of several
 	for _, t := range u.batch {
 		for _, src := range f.copies[chunk] {
 			u.parts = append(u.parts, int64(f.c.handoff(f.s.Placement[src.From], on, src.Bytes*int64(t.b.rows))))
@@ -126,6 +127,7 @@ func (u *station) measure(f *flow, c *Chunk, cost Cost) {
 		u.rows = append(u.rows, n)
 		if n > 1 {
 			u.class = 1
+			wanted += t.b.wanted
 		}
 		for _, src := range c.Takes {
 			if from := f.s.Placement[src.From]; from != on {
@@ -134,6 +136,6 @@ func (u *station) measure(f *flow, c *Chunk, cost Cost) {
 		}
 	}
 	if len(u.rows) > 0 {
-		u.parts = append(u.parts, handoff+int64(cost.task(u.rows)))
+		u.parts = append(u.parts, handoff+int64(cost.task(u.rows, wanted)))
 	}
 }

@@ -32,6 +32,7 @@ type commands struct {
 	Probe      probeCmd      `cmd:"" help:"Measure whether two chunks overlap on two units."`
 	Power      powerCmd      `cmd:"" help:"Run a command and measure the watts and joules of the machine meanwhile."`
 	Spike      spikeCmd      `cmd:"" help:"Measure what moving a chunk to another unit gains, and report it."`
+	Plan       planCmd       `cmd:"" help:"Find the best boundaries, units and schedule from measured costs."`
 	Batch      batchCmd      `cmd:"" help:"Answer a file of prompts, several at once; go on where a run was ended."`
 	Oracle     oracleCmd     `cmd:"" help:"Record a model's answers, or compare them with recorded ones."`
 	Verify     verifyCmd     `cmd:"" name:"verify-unit" help:"Compare a unit with another one: the conformance suite and the model."`

@@ -11,6 +11,7 @@
 package play
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type Config struct {
 	// that it does not name are where Placement has them.
 	Prefill map[string]string
 	Streams []Stream
+	Slots   int // most streams at once; 0 is all
 	Block   int // most rows of a stream in a task; 0 is 64
 	Merge   int // as in [engine.Config]
 	// Cold leaves first dispatches in; otherwise a token runs before, apart, and
@@ -94,8 +96,8 @@ func (c *Config) check() error {
 		return errors.New("no device profile")
 	case len(c.Streams) == 0:
 		return errors.New("no streams")
-	case c.Block < 0 || c.Merge < 0:
-		return fmt.Errorf("blocks of %d rows, %d streams merged: neither can be negative", c.Block, c.Merge)
+	case c.Slots < 0 || c.Block < 0 || c.Merge < 0:
+		return fmt.Errorf("%d streams at once, blocks of %d rows, %d streams merged: none can be negative", c.Slots, c.Block, c.Merge)
 	}
 	for i, s := range c.Streams {
 		if s.Prompt < 1 || s.Tokens < 1 || s.Arrives < 0 {
@@ -150,7 +152,7 @@ func (p *player) run(ctx context.Context) (err error) {
 		return fmt.Errorf("prefill: %w", err)
 	}
 	cfg := engine.Config{
-		Ranges: sim.Ranges(p.Profile), Units: units, PrefillUnits: prefill, Slots: len(p.Streams), Block: p.Block, KV: unit.F16,
+		Ranges: sim.Ranges(p.Profile), Units: units, PrefillUnits: prefill, Slots: cmp.Or(p.Slots, len(p.Streams)), Block: p.Block, KV: unit.F16,
 		Merge: p.Merge, Clock: p.Clock, Observe: p.observe,
 	}
 	if cfg.Block == 0 {
