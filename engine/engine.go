@@ -183,6 +183,7 @@ type ChunkInfo struct {
 	Unit        string
 	Bytes       unit.Bytes
 	Load        time.Duration // what compiling it took
+	Phases      []unit.Phase  // its parts, if the unit tells
 }
 
 // Chunks lists the chunks of decode in order; [Record.Chunk] is an index into
@@ -196,7 +197,11 @@ func (e *Engine) PrefillChunks() []ChunkInfo { return infos(e.chunks[e.runs:]) }
 func infos(chunks []*chunk) []ChunkInfo {
 	var out []ChunkInfo
 	for _, c := range chunks {
-		out = append(out, ChunkInfo{fmt.Sprintf("c%d", c.index+1), c.p.First, c.p.Last - 1, c.q.unit.Name(), c.c.Bytes(), c.load})
+		info := ChunkInfo{fmt.Sprintf("c%d", c.index+1), c.p.First, c.p.Last - 1, c.q.unit.Name(), c.c.Bytes(), c.load, nil}
+		if p, ok := c.c.(unit.Phased); ok {
+			info.Phases = p.Phases()
+		}
+		out = append(out, info)
 	}
 	return out
 }

@@ -15,6 +15,7 @@ package gguf
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tandemrun/tandem/quant"
 )
@@ -96,6 +97,7 @@ type File struct {
 	tensors   []*Tensor
 	byName    map[string]*Tensor
 	mappings  []*mapping
+	paths     []string // of mappings
 	closed    bool
 }
 
@@ -111,6 +113,9 @@ func (f *File) Name() string { return f.name }
 
 // Version returns the format's version, 2 or 3.
 func (f *File) Version() uint32 { return f.version }
+
+// Paths are the files that are mapped, one for each part; none of a file that was read from memory.
+func (f *File) Paths() []string { return slices.Clone(f.paths) }
 
 // Size returns the bytes of all parts.
 func (f *File) Size() int64 { return f.size }

@@ -202,7 +202,7 @@ func (f *File) openPart(path, opened string) (*part, error) {
 		}
 		return nil, err
 	}
-	f.mappings = append(f.mappings, m)
+	f.mappings, f.paths = append(f.mappings, m), append(f.paths, path)
 	return parse(path, m.data)
 }
 

@@ -196,6 +196,19 @@ type OpTimer interface {
 	OpTimes() []OpTime
 }
 
+// A Phased is a chunk that can tell what the parts of its compilation took, in
+// their order; together they are about the whole.
+type Phased interface {
+	Phases() []Phase
+}
+
+// Phase is one part of a compilation.
+type Phase struct {
+	Name  string // repack (laying out weights for the unit), compile (all else), or what the unit has
+	Time  time.Duration
+	Bytes int64 // that were written, for what is of that kind
+}
+
 // OpTime is what one kind of operation took.
 type OpTime struct {
 	// Name is the operation's, or what the unit does beside operations:

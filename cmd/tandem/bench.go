@@ -21,6 +21,8 @@ type benchCmd struct {
 	Repetitions int    `short:"r" default:"5" placeholder:"N" help:"Samples of each test, after a run to warm up. Default: 5."`
 	Output      string `short:"o" enum:"md,csv,json,jsonl,sql" default:"md" placeholder:"FORMAT" help:"md, csv, json, jsonl or sql. Default: md."`
 	Ops         bool   `help:"Print where the time of each test goes, by kind of operation, instead of its speed."`
+	Load        bool   `help:"Measure the phases of loading the model instead: map, repack, compile, the first step, steady ones."`
+	DropCache   bool   `help:"With --load: drop the file from the page cache before each sample (Linux)."`
 	Roofline    bool   `help:"Measure only the ceilings of this machine; no model is loaded."`
 }
 
@@ -32,6 +34,7 @@ func (benchCmd) Help() string {
     tandem bench -m model.gguf -p 512 -n 128 -d 0,4096 --threads 2 -o json
     tandem bench -m model.gguf -p 0 -n 64 --streams 1,2,4
     tandem bench -m model.gguf --ops
+    tandem bench -m model.gguf --load -r 5
     tandem bench --roofline
 
 Rows and keys are those of llama-bench: ppN is the prefill of N tokens, tgN the
@@ -45,13 +48,21 @@ func (b *benchCmd) Run(c *console) error {
 	if b.Repetitions < 1 {
 		return fmt.Errorf("-r %d: it must be at least 1", b.Repetitions)
 	}
-	if b.Roofline && b.Ops {
+	switch {
+	case b.Roofline && b.Ops:
 		return errors.New("--roofline and --ops exclude each other")
+	case b.Load && (b.Roofline || b.Ops):
+		return errors.New("--load excludes --roofline and --ops")
+	case b.DropCache && !b.Load:
+		return errors.New("--drop-cache is for --load; other tests do not read the file")
 	}
 	ctx, stop := c.context()
 	defer stop()
 	if b.Roofline {
 		return cause(ctx, b.roofline(ctx, c))
+	}
+	if b.Load {
+		return cause(ctx, b.loading(ctx, c))
 	}
 	return cause(ctx, b.measure(ctx, c))
 }

@@ -15,7 +15,7 @@ type attentionRoom struct {
 const wideValues = 4096
 
 func newAttentionRoom(context int) *attentionRoom {
-	return &attentionRoom{scores: make([]float32, attentionTile*context)}
+	return &attentionRoom{scores: make([]float32, positionTile*context)}
 }
 
 // widen calls f for runs of the rows of n values that begin at value at, in

@@ -26,6 +26,7 @@ type Chunk struct {
 	counters [][]counter      // of the products, cleared before each task
 	idle     []idle           // by worker
 	times    []unit.OpTime
+	phases   []unit.Phase
 	vocab    int // tokens below are in every table
 	bytes    unit.Bytes
 
@@ -169,6 +170,11 @@ func (c *Chunk) Bytes() unit.Bytes {
 	}
 	return b
 }
+
+// Phases are what repacking the weights took and the rest; see [unit.Phased].
+func (c *Chunk) Phases() []unit.Phase { return c.phases }
+
+var _ unit.Phased = (*Chunk)(nil)
 
 // Close frees the chunk's memory.
 func (c *Chunk) Close() error {

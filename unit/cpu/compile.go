@@ -174,12 +174,16 @@ func (r *run) first(part int) int {
 	return n
 }
 
-// attentionTile is how many queries are computed over the same cache rows at
-// once: what the kernels can hold in registers.
-const attentionTile = 4
+// attentionTile is how many queries the kernels take over the same cache rows
+// at once: what they can hold in registers. positionTile is how many positions
+// of a prompt, whose rows come from memory once then.
+const (
+	attentionTile = 4
+	positionTile  = 16
+)
 
-// attention divides the work into tiles: heads of a group where a group has
-// enough of them, and otherwise neighbouring positions of a prompt.
+// attention divides the work into tiles: neighbouring positions of a prompt, or
+// heads of a group where there are too few of them.
 func (c *Chunk) attention(op program.Attention) step {
 	x, k := c.caches[op.Cache], c.unit.set
 	rows, group := c.class(op.Q), op.Heads/c.p.Caches[op.Cache].KVHeads
@@ -202,9 +206,9 @@ func (c *Chunk) attention(op program.Attention) step {
 	}
 	positions := func(r *run, w int) {
 		all := r.rows[rows]
-		tiles := (len(all) + attentionTile - 1) / attentionTile
+		tiles := (len(all) + positionTile - 1) / positionTile
 		for i := w; i < tiles*op.Heads; i += c.unit.pool.n {
-			for lo, hi := i/op.Heads*attentionTile, min(len(all), (i/op.Heads+1)*attentionTile); lo < hi; {
+			for lo, hi := i/op.Heads*positionTile, min(len(all), (i/op.Heads+1)*positionTile); lo < hi; {
 				n := 1
 				for lo+n < hi && all[lo+n].part == all[lo].part && all[lo+n].pos == all[lo].pos+n {
 					n++
@@ -214,16 +218,17 @@ func (c *Chunk) attention(op program.Attention) step {
 			}
 		}
 	}
-	s := step{name: op.Name(), split: byItem, rows: rows, do: heads}
+	few := positionTile - 1 // rows of a part for which heads are as good
 	if group < attentionTile {
-		s.do = func(r *run, w int) {
-			if len(r.rows[rows]) > len(r.task.Parts) {
-				positions(r, w)
-			} else {
-				heads(r, w)
-			}
-		}
+		few = 1
 	}
+	s := step{name: op.Name(), split: byItem, rows: rows, do: func(r *run, w int) {
+		if len(r.rows[rows]) > few*len(r.task.Parts) {
+			positions(r, w)
+		} else {
+			heads(r, w)
+		}
+	}}
 	s.cost = func(r *run) (bytes, ops int64) {
 		for _, at := range r.rows[rows] {
 			seen := at.pos + 1

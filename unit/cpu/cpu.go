@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/program"
@@ -118,9 +119,11 @@ func (u *Unit) Compile(ctx context.Context, p *program.Program, o unit.Options) 
 		return nil, fmt.Errorf("unit %s: %w", u.Name(), err)
 	}
 	c := &Chunk{unit: u, p: p, o: o, matrices: map[string]*kernel.Matrix{}, vocab: 1<<31 - 1}
+	begin := time.Now()
 	if err := c.loadWeights(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	packed := time.Now()
 	_, c.bytes.Tables = p.Bytes()
 	for _, pc := range p.Caches {
 		if from, ok := o.Share[pc.Layer]; ok && !pc.Own {
@@ -142,5 +145,6 @@ func (u *Unit) Compile(ctx context.Context, p *program.Program, o unit.Options) 
 	if err := c.compile(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
+	c.phases = []unit.Phase{{Name: "repack", Time: packed.Sub(begin), Bytes: int64(len(c.panels.Data))}, {Name: "compile", Time: time.Since(packed)}}
 	return c, nil
 }
