@@ -54,6 +54,7 @@ var floors = map[string]struct {
 	"trace":            {6, nil},
 	"speed":            {6, nil},
 	"tally":            {6, nil},
+	"ab":               {1, nil},
 	"batch":            {7, nil},
 	"oracle":           {7, nil},
 	"spike":            {7, nil},

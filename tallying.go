@@ -22,9 +22,9 @@ type Usage struct {
 	tally.Report
 	Opened time.Time `json:"opened"`
 	Closed time.Time `json:"closed"`
-	// Delay is how long threads of this process were ready to run meanwhile but
-	// had no CPU; nil where the system does not tell.
-	Delay *time.Duration `json:"run_delay_ns,omitempty"`
+	// Others is the share of the time of this process's CPUs that somebody else had
+	// meanwhile (see machine.Others); nil where the system does not tell.
+	Others *float64 `json:"others,omitempty"`
 }
 
 type tallied struct {
@@ -59,14 +59,15 @@ func (x *tallied) observer(also func(Record)) func(Record) {
 }
 
 func (x *tallied) opened() {
-	x.before, x.known = machine.RunDelay()
+	x.before, _, x.known = machine.Others()
 	x.usage.Opened = time.Now()
 }
 
 func (x *tallied) close() {
 	x.usage.Closed = time.Now()
-	if after, known := machine.RunDelay(); known && x.known {
-		x.usage.Delay = new(after - x.before)
+	all := x.usage.Closed.Sub(x.usage.Opened).Seconds()
+	if after, cpus, known := machine.Others(); known && x.known && all > 0 {
+		x.usage.Others = new(max(0, (after-x.before).Seconds()/all/float64(cpus)))
 	}
 }
 

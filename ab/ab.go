@@ -4,10 +4,10 @@
 //
 // The order: one pair of trials to warm up, which does not count, then A B A B.
 //
-// The rule of what is kept: a pair is kept if in neither trial threads waited
-// for a CPU for more than [Disturbed] of its time. Pairs are run until as many
-// are kept as were asked for, but at most twice as many. Where the system does
-// not tell how long threads waited, all are kept, and the result says so.
+// The rule of what is kept: a pair is kept if in neither trial somebody else had
+// more than [Disturbed] of the time of its CPUs. Pairs are run until as many are
+// kept as were asked for, but at most twice as many. Where the system does not
+// tell, all are kept, and the result says so. The rule does not look at figures.
 //
 // The verdict: on one figure, named before. The two samples of it are compared
 // by the Mann-Whitney U test (golang.org/x/perf/benchmath, which assumes nothing
@@ -22,9 +22,11 @@
 package ab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -32,9 +34,9 @@ import (
 )
 
 const (
-	// Disturbed is the share of a trial that threads may have waited for a CPU,
-	// ready to run, for its pair to be kept.
-	Disturbed = 0.03
+	// Disturbed is the share of the time of a trial's CPUs that somebody else may
+	// have had for its pair to be kept.
+	Disturbed = 0.05
 	// Alpha is what p has to be below for a difference.
 	Alpha = 0.01
 	// Confidence is that of the intervals of medians.
@@ -58,17 +60,18 @@ func (s Side) String() string { return [...]string{"A", "B"}[s] }
 // A Trial is what one run of a side gave.
 type Trial struct {
 	Values map[string]float64 // figures by name; what is not known is absent
-	// Waited is the share of the trial that threads were ready to run and had no
-	// CPU; nil if that is not known.
-	Waited *float64
+	// Others is the share of the time of its CPUs that somebody else had; nil if
+	// that is not known.
+	Others *float64
 	Tokens []int32 // what was generated; nil if it is not to be compared
 	Text   string  // the same, where there are no tokens
 }
 
 // Options say what to compare.
 type Options struct {
-	Pairs   int    // to keep
-	Primary string // the figure that the verdict is about
+	Pairs   int               // to keep
+	Primary string            // the figure that the verdict is about
+	Units   map[string]string // of figures, for the rows
 	Run     func(context.Context, Side) (Trial, error)
 	// Progress, if not nil, is called before each pair with the number of those
 	// run and kept so far.
@@ -86,6 +89,7 @@ type Interval struct {
 // A Row is one figure.
 type Row struct {
 	Name   string   `json:"name"`
+	Unit   string   `json:"unit,omitempty"`
 	A      Interval `json:"a"`
 	B      Interval `json:"b"`
 	Change Interval `json:"change"` // of B against A, pair by pair; 0.1 is ten percent more
@@ -122,7 +126,7 @@ func Compare(ctx context.Context, o Options) (Result, error) {
 	if o.Primary == "" {
 		return Result{}, errors.New("no primary figure is named")
 	}
-	r := Result{Primary: o.Primary}
+	r := Result{Primary: o.Primary, Rows: []Row{}}
 	var kept [2][]Trial
 	for i := -1; i < 2*o.Pairs && len(kept[A]) < o.Pairs; i++ {
 		if o.Progress != nil && i >= 0 {
@@ -143,7 +147,7 @@ func Compare(ctx context.Context, o Options) (Result, error) {
 		}
 	}
 	r.Kept = len(kept[A])
-	r.compare(kept)
+	r.compare(kept, o.Units)
 	return r, nil
 }
 
@@ -165,14 +169,14 @@ func runPair(ctx context.Context, o Options) (p pair, err error) {
 func (p pair) quiet() (quiet, known bool) {
 	quiet, known = true, true
 	for _, t := range p {
-		known = known && t.Waited != nil
-		quiet = quiet && (t.Waited == nil || *t.Waited <= Disturbed)
+		known = known && t.Others != nil
+		quiet = quiet && (t.Others == nil || *t.Others <= Disturbed)
 	}
 	return quiet, known
 }
 
 // compare makes figures and the verdict of the pairs kept.
-func (r *Result) compare(kept [2][]Trial) {
+func (r *Result) compare(kept [2][]Trial, units map[string]string) {
 	r.tokens(kept)
 	if r.Kept == 0 {
 		r.Notes = append(r.Notes, "no pair was quiet enough to be kept")
@@ -216,7 +220,7 @@ func (r *Result) compare(kept [2][]Trial) {
 		if name == r.Primary {
 			r.verdict(a, b)
 		}
-		r.Rows = append(r.Rows, Row{name, interval(a), interval(b), interval(change)})
+		r.Rows = append(r.Rows, Row{name, units[name], interval(a), interval(b), interval(change)})
 	}
 	if r.P == nil {
 		why := fmt.Sprintf("%d pairs with %s are too few to find a difference: %d are needed", r.Kept, r.Primary, Fewest)
@@ -284,4 +288,15 @@ func firstDifference[T comparable](a, b []T) int {
 		return min(len(a), len(b))
 	}
 	return -1
+}
+
+// Percentile is the value that a share p of the values is not above, by the
+// nearest rank; 0 of none. Values are sorted by it.
+func Percentile[T cmp.Ordered](values []T, p float64) T {
+	var zero T
+	if len(values) == 0 {
+		return zero
+	}
+	slices.Sort(values)
+	return values[max(0, min(len(values)-1, int(math.Ceil(p*float64(len(values))))-1))]
 }

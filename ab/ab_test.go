@@ -26,10 +26,10 @@ func script(a, b []Trial) (func(context.Context, Side) (Trial, error), *string) 
 	}, order
 }
 
-func trials(waited float64, speeds ...float64) []Trial {
+func trials(others float64, speeds ...float64) []Trial {
 	var out []Trial
 	for _, x := range speeds {
-		out = append(out, Trial{Values: map[string]float64{"tok_s": x}, Waited: new(waited), Tokens: []int32{1, 2, 3}})
+		out = append(out, Trial{Values: map[string]float64{"tok_s": x}, Others: new(others), Tokens: []int32{1, 2, 3}})
 	}
 	return out
 }
@@ -39,7 +39,7 @@ func TestDifference(t *testing.T) {
 	b := trials(0, 1, 20, 21, 22, 23, 24)
 	b[3].Tokens = []int32{1, 2, 4, 5}
 	run, order := script(a, b)
-	got, err := Compare(t.Context(), Options{Pairs: 5, Primary: "tok_s", Run: run})
+	got, err := Compare(t.Context(), Options{Pairs: 5, Primary: "tok_s", Units: map[string]string{"tok_s": "tok/s"}, Run: run})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestDifference(t *testing.T) {
 	}
 	want := Result{
 		Primary: "tok_s", Run: 5, Kept: 5, P: new(2.0 / 252), Difference: true, // no overlap: two of the 252 orders
-		Rows:  []Row{{"tok_s", Interval{12, 10, 14}, Interval{22, 20, 24}, Interval{22.0/12 - 1, 24.0/14 - 1, 1}}},
+		Rows:  []Row{{"tok_s", "tok/s", Interval{12, 10, 14}, Interval{22, 20, 24}, Interval{22.0/12 - 1, 24.0/14 - 1, 1}}},
 		Equal: new(false), Divergence: &Divergence{2, 2},
 	}
 	if d := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-12)); d != "" {
@@ -97,7 +97,7 @@ func TestNeverQuiet(t *testing.T) {
 func TestUnknown(t *testing.T) {
 	a, b := trials(0, 1, 1, 2, 3, 4, 5), trials(0, 1, 1, 2, 3, 4, 5)
 	for i := range a {
-		a[i].Waited, a[i].Tokens, b[i].Tokens = nil, nil, nil
+		a[i].Others, a[i].Tokens, b[i].Tokens = nil, nil, nil
 		a[i].Text, b[i].Text = "abc", "abd"
 	}
 	run, _ := script(a, b)
@@ -144,7 +144,7 @@ func TestRates(t *testing.T) {
 				if s == B {
 					x *= gain
 				}
-				return Trial{Values: map[string]float64{"tok_s": x}, Waited: new(0.0)}, nil
+				return Trial{Values: map[string]float64{"tok_s": x}, Others: new(0.0)}, nil
 			}})
 			if err != nil {
 				t.Fatal(err)
@@ -160,5 +160,17 @@ func TestRates(t *testing.T) {
 	}
 	if n := count(1.1); n < 950 {
 		t.Errorf("%d of 1000 comparisons found 10 %%", n)
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	x := []int{30, 10, 20, 50, 40, 60, 70, 80, 90, 100}
+	for p, want := range map[float64]int{0: 10, 0.1: 10, 0.5: 50, 0.51: 60, 0.9: 90, 0.99: 100, 1: 100} {
+		if got := Percentile(x, p); got != want {
+			t.Errorf("%g: %d, want %d", p, got, want)
+		}
+	}
+	if Percentile([]float64(nil), 0.5) != 0 {
+		t.Error("of nothing")
 	}
 }

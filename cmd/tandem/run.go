@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/tandemrun/tandem"
 )
@@ -14,12 +15,13 @@ type runCmd struct {
 	maxFlags
 	layoutFlags
 	samplingFlags
-	Raw     bool   `help:"Continue the prompt as it is, without the chat template. Control tokens in it are read as such."`
-	System  string `placeholder:"TEXT" help:"System message."`
-	Profile bool   `help:"Print what decode steps take to stderr, at step 1 and each 10th (LLM_PROFILE_EVERY_STEP=1: each)."`
-	Trace   string `placeholder:"FILE" help:"Write what ran when on which unit: FILE.json is a Chrome trace for ui.perfetto.dev, FILE.svg a picture."`
-	JSON    bool   `name:"json" help:"Print one JSON object instead of the text."`
-	Prompt  string `arg:"" help:"The prompt, or - to read it from stdin."`
+	Raw     bool          `help:"Continue the prompt as it is, without the chat template. Control tokens in it are read as such."`
+	System  string        `placeholder:"TEXT" help:"System message."`
+	Profile bool          `help:"Print what decode steps take to stderr, at step 1 and each 10th (LLM_PROFILE_EVERY_STEP=1: each)."`
+	Trace   string        `placeholder:"FILE" help:"Write what ran when on which unit: FILE.json is a Chrome trace for ui.perfetto.dev, FILE.svg a picture."`
+	Trial   time.Duration `hidden:"" help:"Warm up, answer again and again for so long, and only then as the other flags say; for tandem ab."`
+	JSON    bool          `name:"json" help:"Print one JSON object instead of the text."`
+	Prompt  string        `arg:"" help:"The prompt, or - to read it from stdin."`
 }
 
 // Help is shown by tandem run --help.
@@ -91,6 +93,11 @@ func (r *runCmd) Run(c *console) (err error) {
 			profile.add(p)
 		}
 		return failed == nil
+	}
+	if r.Trial > 0 {
+		if err := s.rehearse(ctx, prompt, g, r.Trial); err != nil {
+			return cause(ctx, err)
+		}
 	}
 	result, err := s.stream.Generate(ctx, prompt, g)
 	if r.Trace != "" {

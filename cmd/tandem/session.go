@@ -57,6 +57,28 @@ func (s *session) close() error {
 	return errors.Join(s.engine.Close(), s.model.Close())
 }
 
+// rehearse answers a prompt to no one: up to 16 tokens to warm up, and then the
+// whole answer as often as it takes to fill a time. Each answer has a stream of
+// its own, so that none finds its prompt in the caches.
+func (s *session) rehearse(ctx context.Context, prompt []int32, g tandem.Generation, d time.Duration) error {
+	g.Emit = nil
+	answer := func(g tandem.Generation) (err error) {
+		if _, err := s.stream.Generate(ctx, prompt, g); err != nil {
+			return err
+		}
+		s.stream.Close()
+		s.stream, err = s.engine.NewStream(ctx)
+		return err
+	}
+	warm := g
+	warm.MaxTokens = 16
+	err := answer(warm)
+	for begin := time.Now(); err == nil && time.Since(begin) < d; {
+		err = answer(g)
+	}
+	return err
+}
+
 // fits refuses a prompt that is longer than the context.
 func (s *session) fits(prompt []int32) error {
 	if n := s.engine.Context(); len(prompt) > n {
