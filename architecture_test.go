@@ -55,6 +55,7 @@ var floors = map[string]struct {
 	"speed":            {6, nil},
 	"tally":            {6, nil},
 	"ab":               {1, nil},
+	"sustain":          {2, nil},
 	"batch":            {7, nil},
 	"oracle":           {7, nil},
 	"spike":            {7, nil},

@@ -64,6 +64,10 @@ type Options struct {
 	Observe func(Record)
 	// Tally, if not nil, counts what the engine does.
 	Tally *Tally
+	// Duty is the largest share of the time that a unit may be busy, from above 0
+	// to 1; 0 is no limit. Units rest between tasks accordingly, and more the
+	// hotter the machine is, where that is known (docs/sustain.md).
+	Duty float64
 }
 
 // defaults of Options.
@@ -138,6 +142,9 @@ func (m *Model) layout(o Options) (layout, error) {
 		return l, fmt.Errorf("--block %d: it must be at least 1", l.o.Block)
 	}
 	l.o.Block = min(l.o.Block, l.o.Context)
+	if o.Duty < 0 || o.Duty > 1 {
+		return l, fmt.Errorf("a duty cycle of %g: it must be above 0 and at most 1, or 0 for none", o.Duty)
+	}
 	if o.Merge < 0 {
 		return l, fmt.Errorf("--merge %d: it must be at least 1, or 0 for as many as wait", o.Merge)
 	}
@@ -218,7 +225,8 @@ type Engine struct {
 	m     *Model
 	e     *engine.Engine
 	notes []string
-	tally *tallied // nil: nobody counts
+	tally *tallied   // nil: nobody counts
+	duty  *dutyCycle // nil: none
 }
 
 // Open lays the model out over units and prepares its weights. The engine is
@@ -240,14 +248,21 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	leaveRoom(workers)
+	var duty *dutyCycle
+	var ask func() float64
+	if o.Duty != 0 {
+		duty = newDutyCycle(ctx, o.Duty)
+		ask = duty.share
+	}
 	var count *tallied
 	if o.Tally != nil {
-		count = o.Tally.add(l.names)
+		count = o.Tally.add(len(l.ranges), slices.Concat(l.names, l.prefill))
 		o.Observe = count.observer(o.Observe)
 	}
 	e, err := engine.New(ctx, m.model, engine.Config{
 		Ranges: l.ranges, Units: units[:len(l.ranges)], PrefillUnits: units[len(l.ranges):], Slots: l.o.Slots, Context: l.o.Context, Block: l.o.Block, Merge: o.Merge, KV: l.o.KV,
 		FileLayout: o.FileLayout, Release: m.file.Release, TimeOps: o.TimeOps, Progress: o.Progress, Observe: o.Observe,
+		Duty: ask,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name(), err)
@@ -255,7 +270,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if count != nil {
 		count.opened()
 	}
-	return &Engine{m, e, pinNotes(units), count}, nil
+	return &Engine{m, e, pinNotes(units), count, duty}, nil
 }
 
 // leaveRoom sees to it that the process runs beside so many spinning workers.

@@ -34,13 +34,14 @@ type tallied struct {
 	usage  Usage // set at the begin and the end
 }
 
-// add begins to count for an engine; units are those of its chunks.
-func (t *Tally) add(units []string) *tallied {
+// add begins to count for an engine; units are those of its chunks, some of them
+// maybe named several times.
+func (t *Tally) add(chunks int, units []string) *tallied {
 	var different []string
 	for _, u := range units {
 		different = addNew(different, u)
 	}
-	x := &tallied{count: tally.New(len(units), different)}
+	x := &tallied{count: tally.New(chunks, different)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.engines = append(t.engines, x)

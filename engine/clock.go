@@ -22,6 +22,8 @@ type Clock interface {
 	// Open lets the goroutine go on that waits at the gate or is about to wait
 	// there. It does not block.
 	Open(gate chan struct{})
+	// Sleep returns nil when d has passed, or the cause of the end of ctx.
+	Sleep(ctx context.Context, d time.Duration) error
 }
 
 // wallClock is the clock of real units.
@@ -34,6 +36,17 @@ func (wallClock) Open(gate chan struct{}) { gate <- struct{}{} }
 func (wallClock) Wait(ctx context.Context, gate chan struct{}) error {
 	select {
 	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (wallClock) Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

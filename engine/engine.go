@@ -86,6 +86,9 @@ type Config struct {
 	// Clock, if not nil, is the time of all that the engine does. Simulated units
 	// bring one of their own.
 	Clock Clock
+	// Duty, if not nil, is the largest share of the time, in (0, 1], that a unit may
+	// be busy. It is asked after each task, from the units' goroutines; see duty.go.
+	Duty func() float64
 }
 
 // A Record is what one task took.
@@ -144,7 +147,9 @@ type Engine struct {
 	vocab   int
 	wanted  int // most wanted rows of a task, to bound the room for logits
 
-	clock Clock
+	clock   Clock
+	life    context.Context // until Close
+	endLife context.CancelFunc
 
 	mu      sync.Mutex
 	free    []int     // slots
@@ -160,6 +165,7 @@ type Engine struct {
 // closed them.
 func New(ctx context.Context, m *model.Model, cfg Config) (*Engine, error) {
 	e := &Engine{cfg: cfg, vocab: m.Vocab, clock: cfg.Clock}
+	e.life, e.endLife = context.WithCancel(context.Background())
 	if e.clock == nil {
 		e.clock = wallClock{}
 	}
@@ -256,6 +262,7 @@ func (e *Engine) Close() error {
 		return nil
 	}
 	e.closed = true
+	e.endLife()
 	for _, w := range e.seekers {
 		e.open(&w.gate)
 	}
@@ -270,6 +277,7 @@ func (e *Engine) Close() error {
 }
 
 func (e *Engine) closeAll() error {
+	e.endLife()
 	var errs []error
 	for _, c := range e.chunks {
 		if c.c != nil {

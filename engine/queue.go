@@ -17,6 +17,7 @@ type queue struct {
 	wake  gate // a task is ready, or the engine ends
 	ended gate // for Close
 	done  bool
+	used  time.Time // up to when time is used up; see duty.go
 }
 
 func newQueue(u unit.Unit, index int) *queue {
@@ -109,12 +110,16 @@ func (e *Engine) serve(q *queue) {
 			}
 			_ = e.wait(context.Background(), &q.wake) // this context never ends
 		}
+		if e.resting(q) {
+			continue
+		}
 		batch = e.pick(q, batch[:0])
 		err := batch[0].b.stopped(e)
 		var r Record
 		if err == nil {
 			e.mu.Unlock()
 			r, err = e.run(q, batch, &job)
+			e.tire(q, r)
 			e.mu.Lock()
 		}
 		for _, t := range batch {

@@ -90,6 +90,9 @@ func (t *Tally) Observe(r engine.Record) {
 			t.streams[p.Stream] = s
 		}
 		s.inside += took - r.CopyTime
+		if p.Moved > 0 {
+			continue // cache rows on their way: nothing was computed
+		}
 		if r.Chunk == 0 {
 			t.positions += p.Rows
 		}

@@ -66,12 +66,15 @@ func TestSequences(t *testing.T) {
 	}
 	step(1, part(0, 8, 0, 0))
 	step(6, part(8, 3, 1, 0))
+	moved := part(11, 1, 1, 11)
+	moved.Moved = 11
+	c.Observe(engine.Record{Chunk: 1, Start: at(11), End: at(12), CopyTime: time.Millisecond, Parts: []engine.RecordPart{moved}})
 	step(12, part(11, 1, 1, 11))
 	step(20, part(12, 1, 1, 19))
 	step(30, part(4, 6, 1, 29))
 	got := c.Report()
 	want := tally.Report{
-		Tokens: 4, Positions: 8 + 3 + 1 + 1 + 6, Units: []tally.UnitBusy{{Unit: "cpu", Busy: 15 * time.Millisecond}},
+		Tokens: 4, Positions: 8 + 3 + 1 + 1 + 6, Units: []tally.UnitBusy{{Unit: "cpu", Busy: 16 * time.Millisecond}},
 		Sequences: []tally.Sequence{
 			{Stream: 3, Submitted: at(0), Last: at(24), Prompt: 11, Tokens: 3, First: 10 * time.Millisecond,
 				Between: []time.Duration{6 * time.Millisecond, 8 * time.Millisecond}, Inside: 6 * time.Millisecond},

@@ -156,7 +156,7 @@ func verdictOf(r tandem.ComparisonResult) string {
 	if !r.Difference {
 		return "no difference found"
 	}
-	return fmt.Sprintf("%s differs: %+.1f %% from A to B", r.Primary, 100*r.Rows[0].Change.Median)
+	return fmt.Sprintf("a difference: %+.1f %% from A to B", 100*r.Rows[0].Change.Median)
 }
 
 // figureNames says what figures are called for a person.

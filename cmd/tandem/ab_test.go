@@ -1,10 +1,15 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tandemrun/tandem"
 )
 
 func TestSplitFlags(t *testing.T) {
@@ -77,29 +82,64 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// Five pairs of each command; what comes of the figures depends on the machine.
-func TestAB(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs some 60 processes")
-	}
+// One trial of each command; what comes of its figures depends on the machine.
+func TestTrials(t *testing.T) {
 	self(t)
-	for _, args := range [][]string{
-		{"--a", "--chunks 4", "--b", "--chunks 3 --threads 1"},
-		{"--of", "bench", "--a", "-p 16", "--b", "-p 16 --streams 2", "--env-b", "LLM_FAST_PREDICTION=0"},
-		{"--of", "batch", "--a", "", "--b", "--streams 2"},
-	} {
-		out := succeed(t, "", slices.Concat([]string{"ab", "--json", "-r", "5", "-n", "4"}, args)...)
-		var got abOutput
-		decode(t, out, &got)
-		if got.ComparisonResult.Run < 5 || got.Verdict == "" || got.Kept > got.ComparisonResult.Run {
-			t.Errorf("%q: %s", args, out)
+	for of, flags := range map[string][]string{"run": {"--chunks", "3"}, "bench": {"-p", "16", "--streams", "2"}, "batch": {"--streams", "2"}} {
+		r := trialRunner{k: &abCmd{Of: of, N: 4, Prompt: "Tell me a story."}, log: tandem.OpenPowerLog(t.Context(), powerEvery)}
+		r.sides[tandem.SideB] = trialSide{flags, []string{"LLM_FAST_PREDICTION=0"}}
+		if err := r.begin(); err != nil {
+			t.Fatal(err)
 		}
-		if got.Kept > 0 && (len(got.Rows) < 4 || got.Rows[0].Name != "tok_s" || got.Rows[0].A.Median <= 0) {
-			t.Errorf("%q: %+v", args, got.Rows)
+		got, err := r.run(t.Context(), tandem.SideB)
+		r.end()
+		if err := errors.Join(err, r.log.Close()); err != nil {
+			t.Fatal(err)
 		}
-		if equal := got.Equal; got.Kept > 0 && (equal == nil) != (got.Of == "bench") || equal != nil && !*equal {
-			t.Errorf("%q: tokens %v, %+v", args, equal, got.Divergence)
+		for _, name := range []string{"tok_s", "ttft", "itl_p50", "itl_p90", "itl_p99"} {
+			if got.Values[name] <= 0 {
+				t.Errorf("%s: %s is %g", of, name, got.Values[name])
+			}
 		}
+		if _, ok := got.Values["cpu_active"]; ok != (of == "run") {
+			t.Errorf("%s: cpu_active known: %v", of, ok)
+		}
+		if (of == "run") != (len(got.Tokens) == 4) || (of == "batch") != (got.Text != "") {
+			t.Errorf("%s: tokens %v, text %q", of, got.Tokens, got.Text)
+		}
+	}
+}
+
+func TestABOutput(t *testing.T) {
+	row := tandem.ComparisonRow{Name: "tok_s", Unit: "tok/s"}
+	row.A.Median, row.A.Low, row.A.High = 100, 90, 110
+	row.B.Median, row.B.Low, row.B.High = 120, 115, 125
+	row.Change.Median, row.Change.Low, row.Change.High = 0.2, 0.1, 0.3
+	out := abOutput{abCase: abCase{A: "--x 1", B: "--x 2", EnvB: []string{"K=V"}}, Of: "run", Model: "m.gguf", Tokens: 8, Rule: "a rule",
+		ComparisonResult: tandem.ComparisonResult{Primary: "tok_s", Run: 7, Kept: 6, P: new(0.002), Difference: true,
+			Rows: []tandem.ComparisonRow{row}, Equal: new(true)}}
+	out.Verdict = verdictOf(out.ComparisonResult)
+	var b strings.Builder
+	if err := out.print(&b); err != nil {
+		t.Fatal(err)
+	}
+	const want = `A: run --x 1
+B: K=V run --x 2
+m.gguf, 8 tokens; 6 of 7 pairs kept (a rule)
+median (95 % interval)  A                B                 change
+tok/s                   100 (90 to 110)  120 (115 to 125)  +20.0 % (+10.0 % to +30.0 %)
+TTFT ms                 unavailable      unavailable       
+ITL p50 ms              unavailable      unavailable       
+CPU-active share        unavailable      unavailable       
+joules a token          unavailable      unavailable       
+tokens: equal in all pairs kept
+tok_s: a difference: +20.0 % from A to B (p = 0.002; below 0.01 is a difference)
+`
+	if d := cmp.Diff(want, b.String()); d != "" {
+		t.Error(d)
+	}
+	if got := verdictOf(tandem.ComparisonResult{}); got != "no difference found" {
+		t.Error(got)
 	}
 }
 

@@ -59,6 +59,7 @@ type layoutFlags struct {
 	// The seeds' name of the switch has the values 0 and 1.
 	Specialize string `enum:"on,off,1,0" default:"on" env:"LLM_FAST_PREDICTION" placeholder:"on|off" help:"Lay weights out for the unit at load (on), or use them as the file has them (off): a faster load, slower steps, equal results. Default: on."`
 	QoS        string `name:"qos" env:"LLM_DECODE_QOS" placeholder:"CLASS" help:"Scheduling class of the threads: background, utility or user-initiated. Default: as the command was started."`
+	Duty       string `placeholder:"PERCENT" help:"Let a unit be busy for at most this share of the time, such as 80%: it rests between tasks, and more when the machine is hot. Default: no rest."`
 
 	observe func(tandem.Record) // see tandem.Options
 	tally   *tandem.Tally       // the console's
@@ -75,6 +76,11 @@ func (f layoutFlags) options() (tandem.Options, error) {
 		PlacePrefill: f.PlacePrefill, Split: f.Split, KV: f.KV, FileLayout: f.Specialize == "off" || f.Specialize == "0", QoS: f.QoS, Observe: f.observe, Tally: f.tally,
 	}
 	var err error
+	if f.Duty != "" {
+		if o.Duty, err = tandem.ParseDuty(f.Duty); err != nil {
+			return o, fmt.Errorf("--duty: %w", err)
+		}
+	}
 	if o.Place, err = placement(f.Place); err != nil {
 		return o, err
 	}

@@ -31,6 +31,7 @@ type commands struct {
 	Bench      benchCmd      `cmd:"" help:"Measure prefill and decode speed and the ceilings of this machine."`
 	Probe      probeCmd      `cmd:"" help:"Measure whether two chunks overlap on two units."`
 	AB         abCmd         `cmd:"" name:"ab" help:"Compare two settings by trials in turn."`
+	Sustain    sustainCmd    `cmd:"" help:"Decode for minutes and find out whether the machine keeps its speed."`
 	Power      powerCmd      `cmd:"" help:"Run a command and measure the watts and joules of the machine meanwhile."`
 	Spike      spikeCmd      `cmd:"" help:"Measure what moving a chunk to another unit gains, and report it."`
 	Plan       planCmd       `cmd:"" help:"Find the best boundaries, units and schedule from measured costs."`

@@ -35,9 +35,10 @@ type Config struct {
 	// that it does not name are where Placement has them.
 	Prefill map[string]string
 	Streams []Stream
-	Slots   int // most streams at once; 0 is all
-	Block   int // most rows of a stream in a task; 0 is 64
-	Merge   int // as in [engine.Config]
+	Slots   int            // most streams at once; 0 is all
+	Block   int            // most rows of a stream in a task; 0 is 64
+	Merge   int            // as in [engine.Config]
+	Duty    func() float64 // as in [engine.Config]
 	// Cold leaves first dispatches in; otherwise a token runs before, apart, and
 	// a prompt of two where prefill has chunks of its own.
 	Cold bool
@@ -153,7 +154,7 @@ func (p *player) run(ctx context.Context) (err error) {
 	}
 	cfg := engine.Config{
 		Ranges: sim.Ranges(p.Profile), Units: units, PrefillUnits: prefill, Slots: cmp.Or(p.Slots, len(p.Streams)), Block: p.Block, KV: unit.F16,
-		Merge: p.Merge, Clock: p.Clock, Observe: p.observe,
+		Merge: p.Merge, Duty: p.Duty, Clock: p.Clock, Observe: p.observe,
 	}
 	if cfg.Block == 0 {
 		cfg.Block = 64
