@@ -77,6 +77,12 @@ func (e *Evaluator) Port(name string) (Matrix, bool) {
 	return m, ok
 }
 
+// Cache returns the keys and the values of a layer, one row a position, as
+// they are kept. They are the evaluator's own.
+func (e *Evaluator) Cache(layer int) (keys, values [][]float32) {
+	return e.keys[layer], e.values[layer]
+}
+
 func (e *Evaluator) run(p *Program, b Block) (Matrix, error) {
 	bufs := make([]Matrix, len(p.Buffers))
 	for i, x := range p.Buffers {

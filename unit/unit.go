@@ -7,7 +7,7 @@
 //
 // # Promises
 //
-// A unit has one queue: its owner calls Run, ReadKV, WriteKV and Truncate of
+// A unit has one queue: its owner calls Run, ReadKV and WriteKV of
 // all its chunks from one goroutine at a time, in order. Calls on chunks of
 // different units may overlap. Compile and Close are called with no Run in
 // flight on the unit.

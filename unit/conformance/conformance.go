@@ -7,6 +7,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,12 +44,20 @@ func Checks() []Check {
 		"silu":         {typ: quant.F32, silu: true},
 		"full":         {typ: quant.F32, full: true},
 		"cache-f16":    {typ: quant.F32, kv: unit.F16},
-		"single-head":  {typ: quant.F32, oneHead: true},
+		"single-head":  {typ: quant.F32, heads: 2},
 		"file-layout":  {typ: quant.Q4_0, fileLayout: true},
 		"cache-q8_0":   {typ: quant.F32, kv: unit.Q8_0},
 		"q8_0-f16":     {typ: quant.Q8_0, kv: unit.F16},
 		"q4_0-q8_0":    {typ: quant.Q4_0, kv: unit.Q8_0},
 		"plain-layers": {typ: quant.F32, bare: true},
+		"long":         {typ: quant.F32, positions: 300, full: true},
+		"long-window":  {typ: quant.F32, positions: 300, window: 150},
+		"long-f16":     {typ: quant.F32, positions: 300, full: true, kv: unit.F16},
+		"long-q8_0":    {typ: quant.F32, positions: 300, full: true, kv: unit.Q8_0},
+		"heads-of-32":  {typ: quant.F32, dim: 32, kv: unit.Q8_0},
+		"heads-of-80":  {typ: quant.F32, dim: 80},
+		"heads-of-256": {typ: quant.F32, dim: 256, kv: unit.F16},
+		"many-heads":   {typ: quant.F32, heads: 14},
 	} {
 		out = append(out, Check{"operations/" + name, func(ctx context.Context, u unit.Unit) error {
 			return orRefused(s.kv, operations(ctx, u, s))
@@ -56,7 +65,8 @@ func Checks() []Check {
 	}
 	for _, kv := range unit.KVs() {
 		for name, run := range map[string]func(context.Context, unit.Unit, unit.KV) error{
-			"equal/blocks": blocks, "equal/merged": merged, "equal/chunks": chunks, "cache/copy": cacheCopy,
+			"equal/blocks": blocks, "equal/sizes": sizes, "equal/wanted": wantedRows, "equal/merged": merged, "equal/mixed": mixed,
+			"equal/rewound": rewound, "equal/chunks": chunks, "equal/shared": shared, "cache/copy": cacheCopy, "cache/stored": stored,
 		} {
 			out = append(out, Check{name + "/" + kv.String(), func(ctx context.Context, u unit.Unit) error {
 				return orRefused(kv, run(ctx, u, kv))
@@ -65,8 +75,12 @@ func Checks() []Check {
 	}
 	out = append(out,
 		Check{"equal/layouts", layouts},
+		Check{"equal/apart", apart},
+		Check{"equal/timed", opTimes},
+		Check{"rows/edges", edges},
 		Check{"errors/kv-heads", kvHeads},
 		Check{"errors/bad-task", badTask},
+		Check{"errors/bad-options", badOptions},
 		Check{"errors/cancelled", cancelled},
 	)
 	slices.SortFunc(out, func(a, b Check) int { return compare(a.Name, b.Name) })
@@ -98,12 +112,14 @@ const (
 )
 
 func options(s shape) unit.Options {
-	return unit.Options{Slots: slots, Context: positions, Block: 16, KV: s.kv, FileLayout: s.fileLayout}
+	return unit.Options{Slots: slots, Context: cmp.Or(s.positions, positions), Block: 16, KV: s.kv, FileLayout: s.fileLayout}
 }
 
 // text is the tokens of slot i.
-func text(i int) []int32 {
-	out := make([]int32, positions)
+func text(i int) []int32 { return longText(i, positions) }
+
+func longText(i, n int) []int32 {
+	out := make([]int32, n)
 	for p := range out {
 		out[p] = int32((p*p*7 + p*13 + i*31 + 5) % vocab)
 	}
@@ -137,7 +153,7 @@ func tolerance(s shape) (most, rms float64) {
 
 func operations(ctx context.Context, u unit.Unit, s shape) error {
 	p := s.program(0, layers)
-	tokens := text(0)
+	tokens := longText(0, cmp.Or(s.positions, positions))
 	all := make([]int, len(tokens))
 	for i := range all {
 		all[i] = i
@@ -146,7 +162,7 @@ func operations(ctx context.Context, u unit.Unit, s shape) error {
 	if err != nil {
 		return err
 	}
-	got, err := runAll(ctx, u, []*program.Program{p}, options(s), 16)
+	got, err := runText(ctx, u, []*program.Program{p}, options(s), tokens, 16)
 	if err != nil {
 		return err
 	}
@@ -236,9 +252,7 @@ func merged(ctx context.Context, u unit.Unit, kv unit.KV) error {
 	defer c.Close()
 	var alone [slots][]float32
 	step := func(parts []unit.Part) error { return c.Run(ctx, &unit.Task{Parts: parts}) }
-	part := func(slot, pos, n int) unit.Part {
-		return unit.Part{Slot: slot, Pos: pos, Tokens: text(slot)[pos : pos+n], Wanted: []int{n - 1}, Logits: make([]float32, vocab)}
-	}
+	part := func(slot, pos, n int) unit.Part { return part(slot, text(slot), pos, n, n-1) }
 	begin := func() error {
 		for slot := range slots {
 			if err := step([]unit.Part{part(slot, 0, 5+slot)}); err != nil {
@@ -346,6 +360,12 @@ func badTask(ctx context.Context, u unit.Unit) error {
 	defer c.Close()
 	logits := make([]float32, vocab)
 	for name, x := range map[string]unit.Part{
+		"a negative slot":              {Slot: -1, Tokens: []int32{1}, Wanted: []int{0}, Logits: logits},
+		"a negative position":          {Pos: -1, Tokens: []int32{1}, Wanted: []int{0}, Logits: logits},
+		"a negative wanted row":        {Tokens: []int32{1}, Wanted: []int{-1}, Logits: logits},
+		"a block past the context":     {Pos: positions - 1, Tokens: []int32{1, 2}, Wanted: []int{0}, Logits: logits},
+		"outputs that nobody makes":    {Tokens: []int32{1}, Wanted: []int{0}, Logits: logits, Out: []unit.Rows{{Data: make([]float32, hidden), Stride: hidden}}},
+		"inputs that nobody takes":     {Tokens: []int32{1}, Wanted: []int{0}, Logits: logits, In: []unit.Rows{{Data: make([]float32, hidden), Stride: hidden}}},
 		"a slot that is not there":     {Slot: slots, Tokens: []int32{1}, Wanted: []int{0}, Logits: logits},
 		"a token past the vocabulary":  {Tokens: []int32{vocab}, Wanted: []int{0}, Logits: logits},
 		"a negative token":             {Tokens: []int32{-1}, Wanted: []int{0}, Logits: logits},
@@ -357,28 +377,61 @@ func badTask(ctx context.Context, u unit.Unit) error {
 			return fmt.Errorf("%s was no error", name)
 		}
 	}
-	if err := c.ReadKV(99, 0, 0, 1, nil, nil); err == nil {
-		return fmt.Errorf("reading the cache of a layer that is not there was no error")
-	}
 	return c.Run(ctx, &unit.Task{Parts: []unit.Part{{Tokens: []int32{1}, Wanted: []int{0}, Logits: logits}}})
 }
 
 func cancelled(ctx context.Context, u unit.Unit) error {
 	s := shape{typ: quant.F32}
-	ctx, cancel := context.WithCancel(ctx)
 	c, err := u.Compile(ctx, s.program(0, layers), options(s))
 	if err != nil {
-		cancel()
 		return err
 	}
 	defer c.Close()
+	stopped, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := c.Run(ctx, &unit.Task{Parts: []unit.Part{{Tokens: []int32{1}}}}); err == nil {
-		return fmt.Errorf("a task with a cancelled context ran")
+	x := part(0, text(0), 0, 4, 3)
+	if err := c.Run(stopped, &unit.Task{Parts: []unit.Part{x}}); !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the error of a task with a cancelled context is %v", err)
 	}
-	if c, err := u.Compile(ctx, s.program(0, layers), options(s)); err == nil {
-		c.Close()
-		return fmt.Errorf("a chunk was compiled with a cancelled context")
+	if c, err := u.Compile(stopped, s.program(0, layers), options(s)); err == nil {
+		return errors.Join(fmt.Errorf("a chunk was compiled with a cancelled context"), c.Close())
+	}
+	// The slot is undefined now and begins anew, and the other slots are as before.
+	for slot := range 2 {
+		x.Slot = slot
+		if err := c.Run(ctx, &unit.Task{Parts: []unit.Part{x}}); err != nil {
+			return fmt.Errorf("after a cancelled task: %w", err)
+		}
+	}
+	return nil
+}
+
+// badOptions: chunks that can hold nothing are refused, and so is a cache that
+// is shared from a chunk without it.
+func badOptions(ctx context.Context, u unit.Unit) error {
+	s := shape{typ: quant.F32}
+	for what, change := range map[string]func(*unit.Options){
+		"no slots":              func(o *unit.Options) { o.Slots = 0 },
+		"no positions":          func(o *unit.Options) { o.Context = 0 },
+		"blocks without a row":  func(o *unit.Options) { o.Block = 0 },
+		"a negative block size": func(o *unit.Options) { o.Block = -1 },
+	} {
+		o := options(s)
+		change(&o)
+		if c, err := u.Compile(ctx, s.program(0, layers), o); err == nil {
+			return errors.Join(fmt.Errorf("a chunk with %s was no error", what), c.Close())
+		}
+	}
+	o := options(s)
+	other, err := u.Compile(ctx, s.program(0, 1), options(s))
+	if err != nil {
+		return err
+	}
+	defer other.Close()
+	o.Slots++
+	o.Share = map[int]unit.Chunk{0: other}
+	if c, err := u.Compile(ctx, s.program(2, layers), o); err == nil {
+		return errors.Join(errors.New("a cache of 3 slots was shared with a chunk of 4"), c.Close())
 	}
 	return nil
 }

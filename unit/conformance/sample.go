@@ -20,10 +20,12 @@ type shape struct {
 	interleaved bool
 	silu        bool
 	full        bool // no sliding window
-	oneHead     bool // one query head a KV head
+	heads       int  // query heads over two KV heads; 0 is 4
 	bare        bool // no norms on heads, no biases, no softcap
 	fileLayout  bool
 	dim         int // values of a head; 0 is 64
+	window      int // of the first layer; 0 is the constant
+	positions   int // 0 is the constant
 }
 
 const (
@@ -87,7 +89,12 @@ func (s shape) program(first, last int) *program.Program {
 	}
 	h := buffer("h", hidden, rows)
 	if first == 0 {
-		do(program.Embed{Table: top.matrix("table", vocab, hidden, 1), Out: h, Scale: 1.5})
+		more := buffer("more", hidden, rows)
+		do(
+			program.Embed{Table: top.matrix("table", vocab, hidden, 1), Out: h, Scale: 1.5},
+			program.Embed{Table: top.matrix("more", vocab, 3*hidden, 1), Col: hidden, Out: more, Scale: 0.5},
+			program.Add{A: h, B: more, Out: h},
+		)
 	} else {
 		p.Inputs = []program.Port{{Name: program.Hidden(first), View: h, Rows: rows}}
 	}
@@ -120,10 +127,7 @@ func (s shape) layer(p *program.Program, i int, h program.View, buffer func(stri
 	w := source{s, i}
 	const kvHeads = 2
 	dim := cmp.Or(s.dim, 64)
-	heads := 4
-	if s.oneHead {
-		heads = kvHeads
-	}
+	heads := cmp.Or(s.heads, 4)
 	owner := i
 	if i == layers-1 {
 		owner = 0
@@ -137,7 +141,7 @@ func (s shape) layer(p *program.Program, i int, h program.View, buffer func(stri
 	if cache < 0 {
 		c := program.Cache{Layer: owner, KVHeads: kvHeads, KeyDim: dim, ValueDim: dim, Own: owner == i}
 		if !s.full && owner == 0 {
-			c.Window = window
+			c.Window = cmp.Or(s.window, window)
 		}
 		p.Caches = append(p.Caches, c)
 		cache = len(p.Caches) - 1
@@ -200,6 +204,10 @@ func (s shape) layer(p *program.Program, i int, h program.View, buffer func(stri
 // runAll runs the text of slot 0 through programs, in blocks, wanting all
 // logits.
 func runAll(ctx context.Context, u unit.Unit, ps []*program.Program, o unit.Options, size int) (logits []float32, err error) {
+	return runText(ctx, u, ps, o, text(0), size)
+}
+
+func runText(ctx context.Context, u unit.Unit, ps []*program.Program, o unit.Options, tokens []int32, size int) (logits []float32, err error) {
 	var cs []unit.Chunk
 	for i, p := range ps {
 		// The second chunk keeps a copy of the cache it does not own.
@@ -210,7 +218,6 @@ func runAll(ctx context.Context, u unit.Unit, ps []*program.Program, o unit.Opti
 		defer c.Close()
 		cs = append(cs, c)
 	}
-	tokens := text(0)
 	for at := 0; at < len(tokens); at += size {
 		n := min(size, len(tokens)-at)
 		part := unit.Part{Pos: at, Tokens: tokens[at : at+n]}
