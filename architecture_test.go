@@ -28,6 +28,7 @@ var floors = map[string]struct {
 	"power":            {1, nil},
 	"verdict":          {1, nil},
 	"perplexity":       {1, nil},
+	"budget":           {1, nil},
 	"program":          {2, nil},
 	"model":            {3, nil},
 	"model/tiny":       {3, nil},

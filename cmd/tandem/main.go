@@ -39,6 +39,7 @@ type commands struct {
 	Oracle     oracleCmd     `cmd:"" help:"Record a model's answers, or compare them with recorded ones."`
 	Verify     verifyCmd     `cmd:"" name:"verify-unit" help:"Compare a unit with another one: the conformance suite and the model."`
 	Perplexity perplexityCmd `cmd:"" help:"Measure how well the model predicts a text."`
+	Explain    explainCmd    `cmd:"" help:"Show where a decode step goes, what bounds it and what could be gained."`
 	Synth      synthCmd      `cmd:"" help:"Write a model with random weights in the shape of a real one."`
 
 	Version kong.VersionFlag `help:"Print the version and leave."`

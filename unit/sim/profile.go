@@ -17,15 +17,18 @@ import (
 // is read from JSON; docs/devices.md describes each field. Times are in
 // milliseconds. A Profile is not changed after it was read.
 type Profile struct {
-	Name        string         `json:"name"`
-	Description string         `json:"description"`
-	Source      string         `json:"source"` // where the figures come from
-	Model       string         `json:"model"`
-	Hidden      int            `json:"hidden"`  // values in a row handed from chunk to chunk
-	HostMS      float64        `json:"host_ms"` // of a stream's own work before each step, beside the units
-	Units       []UnitProfile  `json:"units"`
-	Chunks      []ChunkProfile `json:"chunks"`
-	Handoffs    []Handoff      `json:"handoffs"`
+	Name        string  `json:"name"`
+	Description string  `json:"description"`
+	Source      string  `json:"source"` // where the figures come from
+	Model       string  `json:"model"`
+	Hidden      int     `json:"hidden"`  // values in a row handed from chunk to chunk
+	HostMS      float64 `json:"host_ms"` // of a stream's own work before each step, beside the units
+	// CopiesMS is what of a step\'s chunk times was copying rows back, where that
+	// was measured. It is for people and changes nothing that is played.
+	CopiesMS *float64       `json:"copies_ms"`
+	Units    []UnitProfile  `json:"units"`
+	Chunks   []ChunkProfile `json:"chunks"`
+	Handoffs []Handoff      `json:"handoffs"`
 }
 
 // A UnitProfile is one unit.
@@ -148,6 +151,7 @@ func (p *Profile) check() error {
 	ok(p.Name != "", "name", "it is missing")
 	ok(p.Hidden >= 1 && p.Hidden <= 1<<20, "hidden", "%d is not between 1 and %d", p.Hidden, 1<<20)
 	amount(p.HostMS, "host_ms")
+	maybe(p.CopiesMS, "copies_ms")
 	ok(len(p.Units) >= 1 && len(p.Units) <= 64, "units", "%d of them; there must be 1 to 64", len(p.Units))
 	ok(len(p.Chunks) >= 1 && len(p.Chunks) <= 1024, "chunks", "%d of them; there must be 1 to 1024", len(p.Chunks))
 	for i, u := range p.Units {

@@ -18,7 +18,7 @@ func TestParseErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []struct{ from, to, want string }{
-		{`"hidden": 8`, `"hiden": 8`, "hiden: there is no such field; there are chunks, description"},
+		{`"hidden": 8`, `"hiden": 8`, "hiden: there is no such field; there are chunks, copies_ms, description"},
 		{`{"ms": 5}}}]`, `{"ms": 5, "warm": 1}}}]`, "chunks[1].on.B.warm: there is no such field; there are cold_ms, ms, row_ms, stream_ms"},
 		{`"hidden": 8`, `"hidden": 8, "Hidden": 8`, "Hidden: there is no such field"},
 		{`"hidden": 8`, `"hidden": 8, "hidden": 9`, "hidden: given twice"},

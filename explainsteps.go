@@ -1,0 +1,326 @@
+package tandem
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tandemrun/tandem/budget"
+	"github.com/tandemrun/tandem/engine"
+	"github.com/tandemrun/tandem/machine"
+	"github.com/tandemrun/tandem/probe"
+	"github.com/tandemrun/tandem/program"
+	"github.com/tandemrun/tandem/sampler"
+	"github.com/tandemrun/tandem/speed"
+	"github.com/tandemrun/tandem/unit/cpu/kernel"
+)
+
+// Explain measures decode steps of one stream and explains them.
+func (m *Model) Explain(ctx context.Context, t ExplainTest) (Explanation, error) {
+	if t.Depth == 0 {
+		t.Depth = 128
+	}
+	if t.Steps == 0 {
+		t.Steps = 48
+	}
+	if t.Depth < 1 || t.Steps < 3 {
+		return Explanation{}, fmt.Errorf("%d steps behind %d positions: it must be at least 3 and 1", t.Steps, t.Depth)
+	}
+	t.Options.Streams, t.Options.TimeOps = 1, false
+	l, err := m.layout(t.Options)
+	if err != nil {
+		return Explanation{}, err
+	}
+	if need := t.Depth + t.Steps + warmSteps; need > l.o.Context {
+		return Explanation{}, fmt.Errorf("%d steps behind %d positions need a context of %d, and it is %d; give --ctx", t.Steps, t.Depth, need, l.o.Context)
+	}
+	out := Explanation{
+		Source: m.Name(), Units: strings.ReplaceAll(placement(l.names), ",", " "), KV: l.o.KV.String(), Depth: t.Depth, Steps: t.Steps,
+	}
+	ceilings, err := m.unitCeilings(l, t.Options, &out)
+	if err != nil {
+		return out, err
+	}
+	s, kept, err := m.timeSteps(ctx, t)
+	if err != nil {
+		return out, err
+	}
+	out.Kept = kept
+	note, err := m.inCaches()
+	if err != nil {
+		return out, err
+	}
+	if s.InCaches = note != ""; s.InCaches {
+		out.Notes = append(out.Notes, note)
+	}
+	for i, r := range l.ranges {
+		p, err := m.model.Program(r.First, r.Last)
+		if err != nil {
+			return out, err
+		}
+		c, known := ceilings[l.names[i]]
+		if !known {
+			continue
+		}
+		weights, _ := p.Bytes()
+		read := float64(weights) / c.Read * 1e3
+		multiply := float64(speed.Operations(p, 1, 1)) / c.Multiply * 1e3
+		s.Chunks[i].Arithmetic = &multiply
+		if !s.InCaches {
+			s.Chunks[i].Memory = &read
+		}
+	}
+	if err := m.timeOps(ctx, t, &s, &out); err != nil {
+		return out, err
+	}
+	for _, name := range t.Units {
+		if err := m.move(ctx, t, l, name, &s); err != nil {
+			return out, err
+		}
+	}
+	s.KV = out.KV
+	out.Report = budget.Explain(s)
+	return out, nil
+}
+
+// inCaches reports whether the weights are so much smaller than the last level
+// of caches that they stay there. That level is often shared with others.
+func (m *Model) inCaches() (note string, err error) {
+	host, err := machine.Detect()
+	if err != nil {
+		return "", fmt.Errorf("finding the caches of this machine: %w", err)
+	}
+	var level int
+	var size int64
+	for _, c := range host.Caches {
+		if c.Level > level {
+			level, size = c.Level, c.Bytes
+		}
+	}
+	whole, err := m.model.Program(0, len(m.model.Layers))
+	if err != nil {
+		return "", err
+	}
+	if weights, _ := whole.Bytes(); weights*8 < size {
+		note = fmt.Sprintf("the weights (%s) stay in a cache of %s, so the memory's ceiling is none for them", mib(weights), mib(size))
+	}
+	return note, nil
+}
+
+// unitCeilings measures how fast each CPU unit of a layout can be. Of other
+// units that is not known.
+func (m *Model) unitCeilings(l layout, o Options, out *Explanation) (map[string]speedOf, error) {
+	host, err := machine.Detect()
+	if err != nil {
+		return nil, fmt.Errorf("finding the cores of this machine: %w", err)
+	}
+	known := map[string]speedOf{}
+	seen := map[string]bool{}
+	for _, name := range l.names {
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if kind, _, _ := strings.Cut(name, ":"); kind != defaultUnit {
+			out.Notes = append(out.Notes, "the ceilings of "+name+" are not known")
+			continue
+		}
+		cores, err := unitCores(name, host)
+		if err != nil {
+			return nil, err
+		}
+		if o.Threads > 0 {
+			cores = cores[:min(len(cores), o.Threads)]
+		}
+		g, err := speed.NewGauge(speed.GaugeConfig{CPUs: cores, ISA: kernel.Best(), Bytes: speed.ReadBytes(host)})
+		if err != nil {
+			return nil, err
+		}
+		var read, multiply []float64
+		for range 5 {
+			read, multiply = append(read, g.Read()), append(multiply, g.Multiply())
+		}
+		if err := g.Close(); err != nil {
+			return nil, err
+		}
+		known[name] = speedOf{speed.Median(read), speed.Median(multiply)}
+		out.Ceilings = append(out.Ceilings, UnitCeiling{name, known[name].Read / 1e9, known[name].Multiply / 1e9})
+	}
+	return known, nil
+}
+
+// speedOf is a unit's ceilings, in bytes and operations a second.
+type speedOf struct{ Read, Multiply float64 }
+
+// warmSteps are decoded before those that count.
+const warmSteps = 8
+
+// A timedStep is one decode step as it was.
+type timedStep struct {
+	begin, logits, chosen time.Time // asked for; the logits were there; the token was chosen
+	tasks                 []Record
+	delayed               bool // threads of this process waited for a CPU
+}
+
+// decodeSteps decodes greedily behind a made-up text. Ready, if not nil, is
+// called when the steps that count begin, and done after them, while the engine
+// is open.
+func (m *Model) decodeSteps(ctx context.Context, t ExplainTest, o Options, ready, done func(*Engine)) (out []timedStep, err error) {
+	e, err := m.Open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	s, err := e.e.Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	text := make([]int32, t.Depth)
+	for i := range text {
+		text[i] = int32((i*i*31 + i*97 + 7) % m.model.Vocab)
+	}
+	picker := sampler.New(Sampling{})
+	var next int32
+	var logits, chosen time.Time
+	pick := func(_ int, row []float32) error {
+		logits = time.Now()
+		next = picker.Pick(row)
+		chosen = time.Now()
+		return nil
+	}
+	if err := s.Forward(ctx, text, engine.Last, pick); err != nil {
+		return nil, err
+	}
+	before, _ := machine.RunDelay()
+	for i := range warmSteps + t.Steps {
+		if i == warmSteps && ready != nil {
+			ready(e)
+		}
+		begin := time.Now()
+		if err := s.Forward(ctx, []int32{next}, engine.Last, pick); err != nil {
+			return nil, err
+		}
+		after, _ := machine.RunDelay()
+		if i >= warmSteps {
+			x := timedStep{begin, logits, chosen, slices.Clone(s.Records()), after-before > time.Duration(probe.Disturbed*float64(chosen.Sub(begin)))}
+			slices.SortFunc(x.tasks, func(a, b Record) int { return a.Start.Compare(b.Start) })
+			out = append(out, x)
+		}
+		before = after
+	}
+	if done != nil {
+		done(e)
+	}
+	return out, nil
+}
+
+// kept are the steps that were not disturbed, or all if those are fewer than
+// three.
+func kept(steps []timedStep) []timedStep {
+	quiet := slices.DeleteFunc(slices.Clone(steps), func(x timedStep) bool { return x.delayed })
+	if len(quiet) < 3 {
+		return steps
+	}
+	return quiet
+}
+
+// timeSteps measures the parts of a step: means over the steps that are kept.
+func (m *Model) timeSteps(ctx context.Context, t ExplainTest) (budget.Step, int, error) {
+	var chunks []Chunk
+	steps, err := m.decodeSteps(ctx, t, t.Options, func(e *Engine) { chunks = e.Chunks() }, nil)
+	if err != nil {
+		return budget.Step{}, 0, err
+	}
+	steps = kept(steps)
+	s := budget.Step{Copies: new(float64)}
+	for _, c := range chunks {
+		s.Chunks = append(s.Chunks, budget.Chunk{Name: c.Name, Unit: c.Unit})
+	}
+	n := float64(len(steps))
+	for _, x := range steps {
+		at := x.begin
+		for _, r := range x.tasks {
+			c := &s.Chunks[r.Chunk]
+			// Tasks of a chain do not overlap; where copies did, time counts once.
+			c.Gap += ms(max(0, r.Start.Sub(at))) / n
+			if r.Start.After(at) {
+				at = r.Start
+			}
+			c.MS += ms(max(0, r.End.Sub(at))) / n
+			*s.Copies += ms(r.CopyTime) / n
+			if r.End.After(at) {
+				at = r.End
+			}
+		}
+		s.End += ms(x.logits.Sub(at)) / n
+		s.Host += ms(x.chosen.Sub(x.logits)) / n
+	}
+	return s, len(steps), nil
+}
+
+// timeOps measures what operations take, in an engine of its own, since timing
+// them makes steps a little slower; shares are carried over to the untimed step.
+func (m *Model) timeOps(ctx context.Context, t ExplainTest, s *budget.Step, out *Explanation) error {
+	o := t.Options
+	o.TimeOps = true
+	var ops []OpTime
+	if _, err := m.decodeSteps(ctx, t, o, func(e *Engine) { e.OpTimes() }, func(e *Engine) { ops = e.OpTimes() }); err != nil {
+		return err
+	}
+	var all time.Duration
+	for _, x := range ops {
+		all += x.Time
+	}
+	if all == 0 {
+		return nil // the units do not tell
+	}
+	var inTasks float64
+	for _, c := range s.Chunks {
+		inTasks += c.MS
+	}
+	attention := 0.0
+	for _, x := range ops {
+		share := float64(x.Time) / float64(all)
+		i := slices.IndexFunc(out.Ops, func(y OpShare) bool { return y.Name == x.Name })
+		if i < 0 {
+			i, out.Ops = len(out.Ops), append(out.Ops, OpShare{Name: x.Name})
+		}
+		out.Ops[i].MS += share * inTasks
+		out.Ops[i].Share += share
+		if x.Name == (program.Attention{}).Name() {
+			attention += share * inTasks
+		}
+	}
+	slices.SortStableFunc(out.Ops, func(a, b OpShare) int { return cmp.Compare(b.MS, a.MS) })
+	s.Attention = &attention
+	return nil
+}
+
+// move measures every chunk on another unit, all of them at once there, and adds
+// what a step would take with one of them moved, and with all.
+func (m *Model) move(ctx context.Context, t ExplainTest, l layout, name string, s *budget.Step) error {
+	if !slices.ContainsFunc(l.names, func(x string) bool { return x != name }) {
+		return nil // everything is there already
+	}
+	o := t.Options
+	o.Place = name
+	there, _, err := m.timeSteps(ctx, ExplainTest{Options: o, Depth: t.Depth, Steps: t.Steps})
+	if err != nil {
+		return fmt.Errorf("--units %s: %w", name, err)
+	}
+	total := budget.Explain(*s).StepMS
+	all := total
+	for i, c := range s.Chunks {
+		all += there.Chunks[i].MS - c.MS
+		if c.Unit != name && len(s.Chunks) > 1 {
+			s.Moves = append(s.Moves, budget.Move{Chunk: c.Name, Unit: name, Step: total + there.Chunks[i].MS - c.MS})
+		}
+	}
+	s.Moves = append(s.Moves, budget.Move{Chunk: "all", Unit: name, Step: all})
+	return nil
+}
