@@ -9,8 +9,8 @@ import (
 // A QoS is how much a thread matters to the system's scheduler beside others.
 type QoS string
 
-// The classes, from least to most. A thread never gets more than the process
-// was started with.
+// The classes, from least to most. On linux a thread never gets more than the
+// process was started with.
 const (
 	QoSDefault       QoS = ""               // left as the process was started
 	QoSBackground    QoS = "background"     // runs when nothing else wants the core

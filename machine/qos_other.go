@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package machine
 
@@ -12,5 +12,5 @@ func SetQoS(q QoS) error {
 	if q == QoSDefault {
 		return nil
 	}
-	return fmt.Errorf("scheduling class %s: %w (%s); only linux has them so far", q, ErrUnsupported, runtime.GOOS)
+	return fmt.Errorf("scheduling class %s: %w (%s); linux and darwin have them", q, ErrUnsupported, runtime.GOOS)
 }
