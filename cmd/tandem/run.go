@@ -77,6 +77,7 @@ func (r *runCmd) Run(c *console) (err error) {
 	g := tandem.Generation{MaxTokens: r.Max, Sampling: r.samplingFlags.options()}
 	var profile *profiler
 	if r.Profile {
+		fmt.Fprint(c.err, s.loads())
 		profile = s.profiler(func(lines string) {
 			if isTerminal(c.out) && isTerminal(c.err) {
 				lines = "\n" + lines // the text has not ended its line

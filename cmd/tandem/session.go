@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/tandemrun/tandem"
@@ -149,6 +150,21 @@ func (s *session) answer(r tandem.Result) answer {
 func summary(r tandem.Result) string {
 	return fmt.Sprintf("%d prompt tokens (%d reused), prefill %.1f tok/s; %d new tokens, decode %.1f tok/s; %s",
 		r.PromptTokens, r.Reused, r.PrefillRate(), len(r.Tokens), r.DecodeRate(), r.End)
+}
+
+// loads is a line for each chunk that was loaded, in the form of the seeds.
+func (s *session) loads() string {
+	var b strings.Builder
+	line := func(c tandem.Chunk, note string) {
+		fmt.Fprintf(&b, "[Load] chunk%s done in %.1fs (%s%s)\n", strings.TrimPrefix(c.Name, "c"), c.Load.Seconds(), c.Unit, note)
+	}
+	for _, c := range s.engine.Chunks() {
+		line(c, "")
+	}
+	for _, c := range s.engine.PrefillChunks() {
+		line(c, ", prefill")
+	}
+	return b.String()
 }
 
 // profiler prints what decode steps took: the first, the mean of those up to

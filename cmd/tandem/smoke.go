@@ -51,9 +51,7 @@ func (k *smokeCmd) Run(c *console) (err error) {
 	}
 	g := tandem.Generation{MaxTokens: k.N}
 	if !k.JSON {
-		for i, x := range s.engine.Chunks() {
-			fmt.Fprintf(c.out, "[Load] chunk%d done in %.1fs (%s)\n", i+1, x.Load.Seconds(), x.Unit)
-		}
+		fmt.Fprint(c.out, s.loads())
 		profile := s.profiler(func(lines string) { fmt.Fprintln(c.out, lines) })
 		g.Emit = func(p tandem.Piece) bool { profile.add(p); return true }
 	}
