@@ -42,7 +42,7 @@ func (e *Engine) Again(ctx context.Context, reruns ...Rerun) ([]Record, error) {
 		return nil, err
 	}
 	for i, b := range blocks {
-		b.left = 1
+		b.left, b.step = 1, false
 		e.flying++
 		t := b.task(b.route[reruns[i].Chunk].chunk)
 		t.at = b.route[reruns[i].Chunk]

@@ -15,7 +15,8 @@ type block struct {
 	e        *Engine
 	s        *Stream
 	ctx      context.Context
-	seq      int // number in its stream
+	seq      int  // number in its stream
+	step     bool // of decode
 	pos      int
 	tokens   []int32
 	wanted   []int
@@ -65,13 +66,18 @@ func (e *Engine) submit(b *block) error {
 	for i, at := range b.route {
 		b.plan(i, at)
 	}
+	if b.left = len(b.tasks); b.left == 0 {
+		return nil
+	}
+	e.flying++
+	if b.step {
+		e.stepping++
+		e.steps++
+	}
 	for _, t := range b.tasks {
-		if t.waits == 0 {
+		if t.waits == 0 && !t.done {
 			t.enqueue()
 		}
-	}
-	if b.left = len(b.tasks); b.left > 0 {
-		e.flying++
 	}
 	return nil
 }

@@ -9,9 +9,12 @@
 // needs what earlier chunks hand over for the same block, its own cache as the
 // stream's previous block left it, and may overwrite rows of a cache only when
 // the chunks that share it have read them. A task goes into its unit's queue
-// when its dependencies are done; queues are first come, first served, which
-// keeps streams fair to each other: blocks of a long prefill take turns with
-// the decode steps of other streams.
+// when its dependencies are done. Queues are first come, first served among
+// streams: of the tasks that one stream has ready for a unit the next one comes
+// after those of other streams that came meanwhile. So a decode step waits, at
+// each chunk that it comes to, for at most one task of another stream's long
+// prefill, and in all for at most one block of it on each unit. That prefill's
+// blocks are smaller while others decode ([Config.BlockBeside]).
 //
 // When a unit is free and tasks of several streams for the same chunk are
 // waiting in its queue, they run as one, as far as [Config.Merge] and the chunk
@@ -41,8 +44,10 @@
 // The logits of a position do not depend on what other streams do, on merging,
 // on the block size or on the placement within one kind of unit.
 //
-// A cancelled context ends a stream's call within one task of each unit; the
-// stream's unstarted tasks are dropped and its slot is usable again.
+// A cancelled context ends a stream's call when the tasks that units have in
+// hand at that moment are done: tasks that have not begun are dropped, and those
+// that need them as well. The stream goes on from where it was, and its slot is
+// usable again.
 //
 // An Engine is safe for concurrent use; a [Stream] is used by one goroutine at
 // a time.
@@ -69,7 +74,12 @@ type Config struct {
 	Slots        int // streams at once
 	Context      int // positions of a stream
 	Block        int // most rows of a stream in a task
-	KV           unit.KV
+	// BlockBeside is the same for the prefill of a stream while other streams
+	// decode: what one of their steps may have to wait for. 0 means Block. Others
+	// decode if one of their steps is in flight or was begun since the stream's
+	// block before.
+	BlockBeside int
+	KV          unit.KV
 	// Merge is the most streams whose rows run as one task; 0 means as many as
 	// wait and fit, 1 keeps streams apart.
 	Merge int
@@ -157,7 +167,9 @@ type Engine struct {
 	opened  int       // streams so far
 	made    int       // tasks so far
 	flying  int       // blocks that are not done
-	closed  bool
+	// Blocks of decode that are not done, and begun so far.
+	stepping, steps int
+	closed          bool
 }
 
 // New compiles the chunks, those of different units side by side. It takes

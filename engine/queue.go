@@ -8,8 +8,8 @@ import (
 	"github.com/tandemrun/tandem/unit"
 )
 
-// queue is a unit's tasks whose dependencies are done, in the order in which
-// they became so.
+// queue is a unit's tasks whose dependencies are done, at most one a stream, in
+// the order in which they became so or the stream's task before was done.
 type queue struct {
 	unit  unit.Unit
 	index int
@@ -22,6 +22,14 @@ type queue struct {
 
 func newQueue(u unit.Unit, index int) *queue {
 	return &queue{unit: u, index: index, wake: newGate(), ended: newGate()}
+}
+
+// A line is the ready tasks of one stream at one unit. If it is busy, one is in
+// the unit's queue or hands; the others stand behind that and take no place in
+// the queue, where tasks of other streams would have to wait for them.
+type line struct {
+	busy   bool
+	behind []*task
 }
 
 // A task is one chunk's work for one block: at a stop of its route, or half of
@@ -81,14 +89,59 @@ func (t *task) touch(c *chunk, write bool) {
 	u.writer, u.readers = t, u.readers[:0]
 }
 
-// enqueue puts a task whose dependencies are done into its unit's queue.
+// enqueue puts a task whose dependencies are done into its stream's line. If
+// the stream has been stopped, the task and those that need it are dropped.
+// e.mu is held.
 func (t *task) enqueue() {
 	e := t.b.e
+	if err := t.b.stopped(e); err != nil {
+		e.finish(t, err)
+		return
+	}
 	if e.cfg.Observe != nil {
 		t.ready = e.clock.Now()
 	}
-	t.c.q.ready = append(t.c.q.ready, t)
-	e.open(&t.c.q.wake)
+	if l := t.line(); l.busy {
+		l.behind = append(l.behind, t)
+	} else {
+		l.busy = true
+		t.c.q.add(t)
+	}
+}
+
+func (t *task) line() *line { return &t.b.s.lines[t.c.q.index] }
+
+func (q *queue) add(t *task) {
+	q.ready = append(q.ready, t)
+	t.b.e.open(&q.wake)
+}
+
+// leave takes a task that has left its unit's queue out of its stream's line
+// and marks it as done. e.mu is held.
+func (e *Engine) leave(t *task, err error) {
+	if l := t.line(); len(l.behind) > 0 {
+		next := l.behind[0]
+		l.behind = slices.Delete(l.behind, 0, 1)
+		t.c.q.add(next)
+	} else {
+		l.busy = false
+	}
+	e.finish(t, err)
+}
+
+// drop takes the tasks of streams that have been stopped out of a queue: their
+// calls wait for no more than the task in the unit's hands. e.mu is held.
+func (e *Engine) drop(q *queue) {
+	for i := 0; i < len(q.ready); {
+		t := q.ready[i]
+		err := t.b.stopped(e)
+		if err == nil {
+			i++
+			continue
+		}
+		q.ready = slices.Delete(q.ready, i, i+1)
+		e.leave(t, err) // may add the stream's next one at the end
+	}
 }
 
 // serve works off a unit's queue until the engine is closed and no stream's
@@ -102,7 +155,7 @@ func (e *Engine) serve(q *queue) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for {
-		for len(q.ready) == 0 {
+		for e.drop(q); len(q.ready) == 0; e.drop(q) {
 			if e.closed && e.flying == 0 {
 				q.done = true
 				e.open(&q.ended)
@@ -114,19 +167,15 @@ func (e *Engine) serve(q *queue) {
 			continue
 		}
 		batch = e.pick(q, batch[:0])
-		err := batch[0].b.stopped(e)
-		var r Record
-		if err == nil {
-			e.mu.Unlock()
-			r, err = e.run(q, batch, &job)
-			e.tire(q, r)
-			e.mu.Lock()
-		}
+		e.mu.Unlock()
+		r, err := e.run(q, batch, &job)
+		e.tire(q, r)
+		e.mu.Lock()
 		for _, t := range batch {
 			if err == nil {
 				t.b.records = append(t.b.records, r)
 			}
-			e.finish(t, err)
+			e.leave(t, err)
 		}
 	}
 }
@@ -152,12 +201,12 @@ func (e *Engine) wakeAll() {
 func (e *Engine) pick(q *queue, batch []*task) []*task {
 	first := q.ready[0]
 	batch = append(batch, first)
-	alone := first.fetch != nil || first.b.stopped(e) != nil
+	alone := first.fetch != nil
 	rows, wanted := len(first.b.tokens), len(first.b.wanted)
 	rest := q.ready[:0]
 	for _, t := range q.ready[1:] {
 		n, w := len(t.b.tokens), len(t.b.wanted)
-		if alone || t.fetch != nil || t.c != first.c || len(batch) >= first.c.merge || rows+n > e.cfg.Block || wanted+w > e.wanted || t.b.stopped(e) != nil {
+		if alone || t.fetch != nil || t.c != first.c || len(batch) >= first.c.merge || rows+n > e.cfg.Block || wanted+w > e.wanted {
 			rest = append(rest, t)
 			continue
 		}
@@ -234,7 +283,8 @@ func (t *task) record() RecordPart {
 	return p
 }
 
-// finish marks a task as done and frees those that waited for it. e.mu is held.
+// finish marks a task as done and lets those go on that waited for it. e.mu is
+// held.
 func (e *Engine) finish(t *task, err error) {
 	t.done = true
 	if err != nil && t.b.err == nil {
@@ -249,6 +299,9 @@ func (e *Engine) finish(t *task, err error) {
 	t.next = nil
 	if t.b.left--; t.b.left > 0 {
 		return
+	}
+	if t.b.step {
+		e.stepping--
 	}
 	e.open(&t.b.finished)
 	if e.flying--; e.flying == 0 && e.closed {

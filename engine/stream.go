@@ -17,6 +17,8 @@ type Stream struct {
 	held   []span  // by store
 	before []span  // held when the Forward in hand began
 	uses   []uses  // by chunk
+	lines  []line  // by unit
+	steps  int     // of all streams when the newest block was made
 	failed error   // why the blocks in flight are dropped
 	spare  []*block
 	recent []Record
@@ -62,7 +64,7 @@ func (e *Engine) Stream(ctx context.Context) (*Stream, error) {
 // stream makes a stream in a slot. e.mu is held.
 func (e *Engine) stream(slot int) *Stream {
 	e.opened++
-	return &Stream{e: e, id: e.opened - 1, slot: slot, held: make([]span, e.stores), uses: make([]uses, len(e.chunks))}
+	return &Stream{e: e, id: e.opened - 1, slot: slot, held: make([]span, e.stores), uses: make([]uses, len(e.chunks)), lines: make([]line, len(e.queues))}
 }
 
 // Close gives the slot back.
@@ -118,9 +120,10 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 	}
 	s.recent = s.recent[:0]
 	s.before = append(s.before[:0], s.held...)
-	route := s.e.decode
-	if len(tokens) > 1 {
-		route = s.e.prefill
+	step := len(tokens) == 1
+	route := s.e.prefill
+	if step {
+		route = s.e.decode
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -139,8 +142,9 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 	for rest := tokens; len(rest) > 0 || len(flying) > 0; {
 		// A block behind another can only overlap it if there is another unit.
 		for len(rest) > 0 && len(flying) < len(s.e.queues) && failure == nil {
-			n := min(len(rest), s.e.blockSize(want))
+			n := min(len(rest), s.blockSize(want, len(rest) == len(tokens)))
 			b := s.block(ctx, route, pos, rest[:n], want, n == len(rest))
+			b.step = step
 			if err := s.e.submit(b); err != nil {
 				fail(err)
 				break
@@ -175,12 +179,20 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 	return failure
 }
 
-// blockSize is how many tokens a block has at most.
-func (e *Engine) blockSize(want Want) int {
+// blockSize is how many tokens the next block has at most.
+func (s *Stream) blockSize(want Want, first bool) int {
+	e := s.e
+	n := e.cfg.Block
 	if want == Every {
-		return min(e.cfg.Block, e.wanted)
+		n = min(n, e.wanted)
 	}
-	return e.cfg.Block
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.cfg.BlockBeside > 0 && (e.stepping > 0 || e.steps != s.steps && !first) {
+		n = min(n, e.cfg.BlockBeside)
+	}
+	s.steps = e.steps
+	return n
 }
 
 func (s *Stream) block(ctx context.Context, route route, pos int, tokens []int32, want Want, final bool) *block {
