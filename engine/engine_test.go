@@ -51,6 +51,7 @@ type layout struct {
 	units   int // CPU units, which the chunks take turns on
 	// Units of the chunks for decode, in place of turns, and for prefill.
 	place, prefill []int
+	beside         int // BlockBeside
 	kv             unit.KV
 	context        int
 }
@@ -86,7 +87,7 @@ func openWith(t testing.TB, m *model.Model, l layout, change func(*engine.Config
 		}
 		units = append(units, u)
 	}
-	c := engine.Config{Ranges: ranges, Slots: max(l.slots, 1), Context: l.context, Block: l.block, KV: l.kv}
+	c := engine.Config{Ranges: ranges, Slots: max(l.slots, 1), Context: l.context, Block: l.block, BlockBeside: l.beside, KV: l.kv}
 	if c.Context == 0 {
 		c.Context = 640
 	}

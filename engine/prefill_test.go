@@ -84,7 +84,7 @@ func TestPrefillPlacement(t *testing.T) {
 		for _, chunks := range []int{1, 2, 4, 10} {
 			for _, block := range []int{3, 16, 512} {
 				for k := range 6 {
-					l := layout{chunks: chunks, threads: 1, block: block, units: 3, kv: kv, slots: len(cs)}
+					l := layout{chunks: chunks, threads: 1, block: block, units: 3, kv: kv, slots: len(cs), beside: 5}
 					l.place, l.prefill = random(chunks, 3), random(chunks, 3)
 					if k == 0 { // all of one on one unit, all of the other on another
 						l.place, l.prefill = make([]int, chunks), slices.Repeat([]int{1}, chunks)

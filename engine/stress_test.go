@@ -53,7 +53,7 @@ func TestStress(t *testing.T) {
 	var finished, cancelled atomic.Int64
 	for i := range rounds {
 		rng := rand.New(rand.NewPCG(uint64(i), 11))
-		l := layout{chunks: 4, block: 16, slots: slots, units: 3}
+		l := layout{chunks: 4, block: 16, slots: slots, units: 3, beside: 1 + rng.IntN(16)}
 		for range l.chunks {
 			l.place, l.prefill = append(l.place, rng.IntN(3)), append(l.prefill, rng.IntN(3))
 		}

@@ -54,6 +54,7 @@ type layoutFlags struct {
 	Threads      *int   `short:"t" placeholder:"N" help:"Most threads of a unit. Default: one a core."`
 	Ctx          *int   `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
 	Block        *int   `placeholder:"N" help:"Most tokens of a prompt in one step. Default: 512."`
+	BlockBeside  *int   `placeholder:"N" help:"The same while other streams decode, whose steps may have to wait for it. Default: 32."`
 	Merge        *int   `placeholder:"N" help:"Most streams whose rows run in one task; 1 keeps streams apart. Default: as many as wait."`
 	KV           string `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, f32, f16 or q8_0. Default: f32."`
 	// The seeds' name of the switch has the values 0 and 1.
@@ -93,6 +94,7 @@ func (f layoutFlags) options() (tandem.Options, error) {
 		{"threads", f.Threads, &o.Threads},
 		{"ctx", f.Ctx, &o.Context},
 		{"block", f.Block, &o.Block},
+		{"block-beside", f.BlockBeside, &o.BlockBeside},
 		{"merge", f.Merge, &o.Merge},
 	} {
 		if n.from == nil {

@@ -20,44 +20,59 @@ const fourEqual = `{
 }`
 
 // While one stream prefills thousands of tokens, no step of another one that
-// decodes waits for more than one block of it on each unit.
+// decodes waits for more than one block of it on each unit: that is, for one
+// task of it at each chunk. Blocks are small then, and large when nobody
+// decodes.
 func TestDecodeBesidePrefill(t *testing.T) {
-	const block, prompt = 64, 4096
-	for _, place := range []map[string]string{
-		{},
-		{"y": "B", "z": "B"},
-		{"x": "B", "z": "B"},
-		{"x": "B"},
-		{"w": "B", "x": "B", "y": "B"},
-	} {
-		r := run(t, play.Config{Profile: parse(t, fourEqual), Placement: place, Block: block, Streams: []play.Stream{
-			{Prompt: 1, Tokens: 400}, {Arrives: ms(20), Prompt: prompt, Tokens: 1},
-		}})
-		step := ms(4 * 2)
-		task := ms(2 + 0.5*(block-1)) // of a block; there is one for each chunk
-		var longest, alone time.Duration
-		beside := 0
-		for i, took := range r.Streams[0].Took {
-			if i == 1 {
-				alone = took
+	const block, small, prompt = 64, 16, 8192
+	step := ms(4 * 2)
+	task := func(rows int) time.Duration { return ms(2 + 0.5*float64(rows-1)) }
+	for _, beside := range []int{0, small} {
+		for _, place := range []map[string]string{
+			{},
+			{"y": "B", "z": "B"},
+			{"x": "B", "z": "B"},
+			{"x": "B"},
+			{"w": "B", "x": "B", "y": "B"},
+		} {
+			c := play.Config{Profile: parse(t, fourEqual), Placement: place, Block: block, BlockBeside: beside, Streams: []play.Stream{
+				{Prompt: 1, Tokens: 40}, {Arrives: ms(20), Prompt: prompt, Tokens: 1},
+			}}
+			r := run(t, c)
+			rows := block
+			if beside > 0 {
+				rows = beside
 			}
-			longest = max(longest, took)
-			if took > alone {
-				beside++
+			var longest time.Duration
+			waited := 0
+			for _, took := range r.Streams[0].Took {
+				longest = max(longest, took)
+				if took > step {
+					waited++
+				}
 			}
-		}
-		if alone != step {
-			t.Fatalf("%v: a step alone takes %v, not %v", place, alone, step)
-		}
-		if longest > step+4*task {
-			t.Errorf("%v: a step took %v; a block takes %v", place, longest, 4*task)
-		}
-		if beside < prompt/block/2 {
-			t.Errorf("%v: only %d steps beside %d blocks", place, beside, prompt/block)
-		}
-		// The prompt is not starved either.
-		if wait, most := r.Streams[1].Took[0], prompt/block*(4*task+2*step); wait > most {
-			t.Errorf("%v: the prompt took %v, more than %v", place, wait, most)
+			if longest > step+4*task(rows) {
+				t.Errorf("%v, blocks of %d: a step took %v; a block takes %v and a step %v", place, rows, longest, 4*task(rows), step)
+			}
+			if waited < 30 {
+				t.Errorf("%v, blocks of %d: only %d steps met the prompt", place, rows, waited)
+			}
+			// The prompt waits for no more than one step at each of its tasks.
+			if took, most := r.Streams[1].Took[0], prompt/small*4*(task(small)+ms(2)); took > most {
+				t.Errorf("%v, blocks of %d: the prompt took %v, more than %v", place, rows, took, most)
+			}
+			// What came after the last step was in large blocks again.
+			large := 0
+			for _, x := range r.Records {
+				if x.Parts[0].Stream == 1 {
+					large = 0
+				} else if x.Rows == block {
+					large++
+				}
+			}
+			if large < 100 {
+				t.Errorf("%v, blocks of %d: %d large tasks behind the last step", place, rows, large)
+			}
 		}
 	}
 }

@@ -39,6 +39,8 @@ type Config struct {
 	Block   int            // most rows of a stream in a task; 0 is 64
 	Merge   int            // as in [engine.Config]
 	Duty    func() float64 // as in [engine.Config]
+	// BlockBeside is as in [engine.Config].
+	BlockBeside int
 	// Cold leaves first dispatches in; otherwise a token runs before, apart, and
 	// a prompt of two where prefill has chunks of its own.
 	Cold bool
@@ -97,8 +99,8 @@ func (c *Config) check() error {
 		return errors.New("no device profile")
 	case len(c.Streams) == 0:
 		return errors.New("no streams")
-	case c.Slots < 0 || c.Block < 0 || c.Merge < 0:
-		return fmt.Errorf("%d streams at once, blocks of %d rows, %d streams merged: none can be negative", c.Slots, c.Block, c.Merge)
+	case c.Slots < 0 || c.Block < 0 || c.Merge < 0 || c.BlockBeside < 0:
+		return fmt.Errorf("%d streams at once, blocks of %d rows and of %d beside decode, %d streams merged: none can be negative", c.Slots, c.Block, c.BlockBeside, c.Merge)
 	}
 	for i, s := range c.Streams {
 		if s.Prompt < 1 || s.Tokens < 1 || s.Arrives < 0 {
@@ -154,7 +156,7 @@ func (p *player) run(ctx context.Context) (err error) {
 	}
 	cfg := engine.Config{
 		Ranges: sim.Ranges(p.Profile), Units: units, PrefillUnits: prefill, Slots: cmp.Or(p.Slots, len(p.Streams)), Block: p.Block, KV: unit.F16,
-		Merge: p.Merge, Duty: p.Duty, Clock: p.Clock, Observe: p.observe,
+		Merge: p.Merge, BlockBeside: p.BlockBeside, Duty: p.Duty, Clock: p.Clock, Observe: p.observe,
 	}
 	if cfg.Block == 0 {
 		cfg.Block = 64
