@@ -164,6 +164,7 @@ type UnitInfo struct {
 	Cores  []int  `json:"cores,omitempty"`
 	Kind   string `json:"kind,omitempty"` // units of one kind give equal bits
 	Detail string `json:"detail,omitempty"`
+	GPU    *GPU   `json:"gpu,omitempty"`
 }
 
 // Host describes the machine as far as this process may use it.
@@ -219,6 +220,7 @@ func Units() (Host, error) {
 		}
 		h.Units = append(h.Units, u)
 	}
+	h.Units = append(h.Units, gpuUnits()...)
 	return h, nil
 }
 

@@ -282,7 +282,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if count != nil {
 		count.opened()
 	}
-	return &Engine{m, e, pinNotes(units), count, duty}, nil
+	return &Engine{m, e, unitNotes(units), count, duty}, nil
 }
 
 // leaveRoom sees to it that the process runs beside so many spinning workers.

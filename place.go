@@ -11,6 +11,7 @@ import (
 	"github.com/tandemrun/tandem/unit"
 	"github.com/tandemrun/tandem/unit/cpu"
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
+	"github.com/tandemrun/tandem/unit/gpu"
 )
 
 // defaultUnit is the unit of chunks that no placement names.
@@ -64,7 +65,7 @@ func openUnits(names []string, threads int, qos machine.QoS) ([]unit.Unit, int, 
 	workers := 0
 	for _, name := range names {
 		if open[name] == nil {
-			u, err := openUnit(name, m, threads, qos)
+			u, n, err := openUnit(name, m, threads, qos, names)
 			if err != nil {
 				for _, u := range open {
 					err = errors.Join(err, u.Close())
@@ -72,16 +73,20 @@ func openUnits(names []string, threads int, qos machine.QoS) ([]unit.Unit, int, 
 				return nil, 0, err
 			}
 			open[name] = u
-			workers += u.Threads()
+			workers += n
 		}
 		out = append(out, open[name])
 	}
 	return out, workers, nil
 }
 
-// unitCores are the cores of a unit, by the system's numbers, or an error if
-// there is no such unit.
+// unitCores are the cores of a unit, by the system's numbers, none for a GPU; or
+// an error if there is no such unit.
 func unitCores(name string, m *machine.Machine) ([]int, error) {
+	if gpu.Is(name) {
+		_, err := findGPU(name)
+		return nil, err
+	}
 	kind, _, _ := strings.Cut(name, ":")
 	if kind != "cpu" {
 		return nil, fmt.Errorf("unit %q: this build knows no such unit; `tandem units` lists those it knows", name)
@@ -89,12 +94,20 @@ func unitCores(name string, m *machine.Machine) ([]int, error) {
 	return cpu.Cores(name, m)
 }
 
-// openUnit opens a unit. Work of a low scheduling class on all cores keeps to
+// openUnit opens one of the units of a layout, names, and returns its number of
+// workers, which spin. CPU work of a low scheduling class on all cores keeps to
 // the efficiency cores, where the system tells them.
-func openUnit(name string, m *machine.Machine, threads int, qos machine.QoS) (*cpu.Unit, error) {
+func openUnit(name string, m *machine.Machine, threads int, qos machine.QoS, names []string) (unit.Unit, int, error) {
+	if gpu.Is(name) {
+		u, err := openGPU(name, m, threads, names)
+		if err != nil {
+			return nil, 0, err
+		}
+		return u, 0, nil
+	}
 	cores, err := unitCores(name, m)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	if small := m.OfKind(machine.Efficiency); name == defaultUnit && qos.Efficient() && len(small) > 0 {
 		cores = small
@@ -103,21 +116,31 @@ func openUnit(name string, m *machine.Machine, threads int, qos machine.QoS) (*c
 	if threads > 0 {
 		n = min(n, threads)
 	}
-	return cpu.New(cpu.Config{Name: name, CPUs: cores, Threads: n, QoS: qos, ISA: kernel.Best()})
+	u, err := cpu.New(cpu.Config{Name: name, CPUs: cores, Threads: n, QoS: qos, ISA: kernel.Best()})
+	if err != nil {
+		return nil, 0, err
+	}
+	return u, n, nil
 }
 
-// pinNotes says which units could not pin their workers, and why.
-func pinNotes(units []unit.Unit) []string {
+// unitNotes says what a person should know of units: workers that could not be
+// pinned, and what units note themselves.
+func unitNotes(units []unit.Unit) []string {
 	var notes []string
 	for _, u := range units {
-		c, ok := u.(*cpu.Unit)
-		if !ok {
-			continue
+		var own []string
+		switch u := u.(type) {
+		case *cpu.Unit:
+			if pinned, err := u.Pinned(); !pinned {
+				own = append(own, fmt.Sprintf("the workers of unit %s are not pinned to their cores: %v", u.Name(), err))
+			}
+		case *gpu.Unit:
+			own = u.Notes()
 		}
-		pinned, err := c.Pinned()
-		note := fmt.Sprintf("the workers of unit %s are not pinned to their cores: %v", u.Name(), err)
-		if !pinned && !slices.Contains(notes, note) {
-			notes = append(notes, note)
+		for _, note := range own {
+			if !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
 		}
 	}
 	return notes

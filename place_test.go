@@ -18,7 +18,7 @@ func TestPinNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	notes := pinNotes([]unit.Unit{u, u})
+	notes := unitNotes([]unit.Unit{u, u})
 	if len(notes) != 1 || !strings.Contains(notes[0], "unit cpu:0 ") || strings.Contains(notes[0], "<nil>") {
 		t.Errorf("notes %q", notes)
 	}

@@ -39,6 +39,10 @@ func (u *unitsCmd) Run(c *console) error {
 				fmt.Fprintf(w, "%s\tno\t%s\n", u.Name, u.Why)
 				continue
 			}
+			if u.GPU != nil {
+				fmt.Fprintf(w, "%s\tyes\t%s\n", u.Name, describeGPU(u.GPU))
+				continue
+			}
 			detail := ""
 			if u.Detail != "" {
 				detail = "; " + u.Detail
@@ -51,6 +55,19 @@ func (u *unitsCmd) Run(c *console) error {
 	}
 	fmt.Fprintln(c.out)
 	return table(c.out, func(w io.Writer) { describeHost(w, h) })
+}
+
+func describeGPU(g *tandem.GPU) string {
+	memory := size(g.Memory)
+	if g.Free > 0 {
+		memory += ", " + size(g.Free) + " free"
+	}
+	out := fmt.Sprintf("%s (%s, %s, driver %s); memory %s; at most %s a buffer, %d in a workgroup, %d in a subgroup",
+		g.Device, g.Type, g.API, g.Driver, memory, size(g.Binding), g.Workgroup, g.Subgroup)
+	if len(g.Lacks) > 0 {
+		out += "; without " + strings.Join(g.Lacks, ", ")
+	}
+	return out
 }
 
 func describeHost(w io.Writer, h tandem.Host) {

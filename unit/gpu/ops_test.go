@@ -45,7 +45,7 @@ type bench struct {
 	t       testing.TB
 	dev     compute.Device
 	x       *plan
-	weights map[string][]piece
+	weights *placement
 	caches  []*cache
 }
 
@@ -54,13 +54,10 @@ func newBench(t testing.TB, dev compute.Device, p *program.Program, o unit.Optio
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{t: t, dev: dev, weights: map[string][]piece{}}
-	for _, w := range p.Weights(false) {
-		pieces, err := upload(dev, w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.weights[w.Name] = pieces
+	b := &bench{t: t, dev: dev}
+	var err error
+	if b.weights, err = place(t.Context(), dev, p, o); err != nil {
+		t.Fatal(err)
 	}
 	alloc := func(n int) compute.Binding {
 		x, err := dev.Alloc(int64(4*n), compute.Local)
@@ -78,7 +75,7 @@ func newBench(t testing.TB, dev compute.Device, p *program.Program, o unit.Optio
 		b.caches = append(b.caches, &cache{Cache: c, kv: o.KV, rows: n,
 			k: alloc(o.Slots * n * words(o.KV, c.KeyWidth())), v: alloc(o.Slots * n * words(o.KV, c.ValueWidth()))})
 	}
-	x, err := newPlan(dev, p, o, b.weights, b.caches)
+	x, err := newPlan(dev, p, o, b.weights.pieces, b.caches)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,10 +84,7 @@ func newBench(t testing.TB, dev compute.Device, p *program.Program, o unit.Optio
 }
 
 func (b *bench) close() {
-	err := b.x.close()
-	for _, p := range b.weights {
-		err = errors.Join(err, closePieces(p))
-	}
+	err := errors.Join(b.x.close(), b.weights.close())
 	for _, c := range b.caches {
 		err = errors.Join(err, c.k.Buffer.Close(), c.v.Buffer.Close())
 	}

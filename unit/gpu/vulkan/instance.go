@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unsafe"
@@ -42,6 +43,11 @@ func Open(cfg Config) (*Instance, error) {
 	}
 	v := &Instance{cfg: cfg}
 	v.fn.fault = cfg.Fault
+	if cfg.SoftwareThreads > 0 {
+		if err := setenv("LP_NUM_THREADS", strconv.Itoa(cfg.SoftwareThreads)); err != nil {
+			return nil, err
+		}
+	}
 	get, err := findLoader(cfg.Library)
 	if err != nil {
 		return nil, err

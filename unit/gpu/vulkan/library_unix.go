@@ -3,7 +3,9 @@
 package vulkan
 
 import (
+	"errors"
 	"runtime"
+	"unsafe"
 
 	"github.com/ebitengine/purego"
 )
@@ -25,4 +27,17 @@ func openLibrary(name, symbol string) (uintptr, error) {
 		return 0, err
 	}
 	return purego.Dlsym(lib, symbol)
+}
+
+// setenv sets a variable of the environment as C code sees it, which is not the
+// one that package os changes.
+func setenv(name, value string) error {
+	fn, err := purego.Dlsym(purego.RTLD_DEFAULT, "setenv")
+	if err != nil {
+		return err
+	}
+	if r, _, _ := purego.SyscallN(fn, uintptr(unsafe.Pointer(cstring(name))), uintptr(unsafe.Pointer(cstring(value))), 1); int32(r) != 0 {
+		return errors.New("the environment variable " + name + " cannot be set")
+	}
+	return nil
 }

@@ -15,3 +15,6 @@ func openLibrary(name, symbol string) (uintptr, error) {
 	}
 	return windows.GetProcAddress(lib, symbol)
 }
+
+// setenv does nothing: the driver it is for is not one of Windows.
+func setenv(string, string) error { return nil }

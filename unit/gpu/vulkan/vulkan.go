@@ -34,6 +34,10 @@ type Config struct {
 	// Validate turns the Khronos validation layer on. What it says is kept, see
 	// [Instance.Messages]. It is an error if the layer is not installed.
 	Validate bool
+	// SoftwareThreads, if not 0, is how many threads Mesa's software driver
+	// computes with: the variable LP_NUM_THREADS, set for the C code of this
+	// process. They have the affinity of the thread that calls Open and Device.
+	SoftwareThreads int
 	// Fault, if not nil, is asked before each call that can fail, by its name
 	// ("vkAllocateMemory"). A result other than [Success] stands for the call,
 	// which is not made. Tests use it to see what becomes of errors.

@@ -1,0 +1,134 @@
+package tandem
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tandemrun/tandem/machine"
+	"github.com/tandemrun/tandem/unit/cpu"
+	"github.com/tandemrun/tandem/unit/gpu"
+	"github.com/tandemrun/tandem/unit/gpu/vulkan"
+)
+
+// GPU describes a graphics device. Sizes are in bytes.
+type GPU struct {
+	Device    string   `json:"device"`
+	Type      string   `json:"type"` // such as "discrete GPU" or "software driver"
+	API       string   `json:"api"`
+	Driver    string   `json:"driver"`
+	Memory    int64    `json:"memory_bytes"`         // of the device's own heaps
+	Free      int64    `json:"free_bytes,omitempty"` // of them, for this process; 0 if the driver does not tell
+	Binding   int64    `json:"buffer_range_bytes"`   // what a kernel sees of a buffer at most
+	Workgroup int      `json:"workgroup_invocations"`
+	Subgroup  int      `json:"subgroup_invocations"`
+	Lacks     []string `json:"lacks,omitempty"` // what it does without, which makes it slower or blind
+}
+
+// openGPU opens the unit of a name such as "gpu" or "gpu:0". A software driver
+// computes on the cores that no CPU unit beside it has.
+func openGPU(name string, m *machine.Machine, threads int, names []string) (*gpu.Unit, error) {
+	cfg := gpu.Config{Name: name}
+	if dir, err := os.UserCacheDir(); err == nil { // without one kernels are compiled in each process
+		cfg.Cache = filepath.Join(dir, "tandem", "vulkan")
+	}
+	d, err := findGPU(name)
+	if err != nil {
+		return nil, err
+	}
+	if d.Type == vulkan.CPU {
+		taken := map[int]bool{}
+		for _, other := range names {
+			if !gpu.Is(other) {
+				cores, err := cpu.Cores(other, m)
+				if err != nil {
+					return nil, err
+				}
+				for _, id := range cores {
+					taken[id] = true
+				}
+			}
+		}
+		cfg.CPUs = slices.DeleteFunc(m.Usable(), func(id int) bool { return taken[id] })
+		if threads > 0 {
+			cfg.CPUs = cfg.CPUs[:min(threads, len(cfg.CPUs))]
+		}
+	}
+	return gpu.New(cfg)
+}
+
+// findGPU is the device that a unit's name means.
+func findGPU(name string) (vulkan.Info, error) {
+	devices, err := gpu.Devices(vulkan.Config{})
+	if err != nil {
+		return vulkan.Info{}, fmt.Errorf("unit %s: %w", name, err)
+	}
+	return gpu.Choose(name, devices)
+}
+
+// gpuUnits lists the graphics devices as units, or the one unit gpu with the
+// reason why there are none.
+func gpuUnits() []UnitInfo {
+	devices, err := gpu.Devices(vulkan.Config{})
+	if err == nil && len(devices) == 0 {
+		err = vulkan.ErrNoDriver
+	}
+	if err != nil {
+		return []UnitInfo{{Name: "gpu", Why: err.Error()}}
+	}
+	var out []UnitInfo
+	for _, d := range devices {
+		g := describeGPU(d)
+		u := UnitInfo{Name: fmt.Sprintf("gpu:%d", d.Index), Usable: d.Lacks == "", Why: d.Lacks, Kind: gpu.Kind(d), GPU: &g}
+		if !u.Usable {
+			u.Kind = ""
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+func describeGPU(d vulkan.Info) GPU {
+	g := GPU{Device: d.Name, Type: d.Type.String(), API: "Vulkan " + d.API.String(), Driver: strings.TrimSpace(d.Driver),
+		Binding: d.Limits.StorageRange, Workgroup: d.Limits.Invocations, Subgroup: d.Limits.Subgroup}
+	for _, h := range d.Heaps {
+		if h.Device {
+			g.Memory += h.Size
+			g.Free += max(h.Free, 0)
+		}
+	}
+	for _, x := range []struct {
+		has  bool
+		what string
+	}{
+		{d.Features.HostImport || !d.Shared(), "import of mapped files (weights are copied)"},
+		{d.Limits.TimestampNanos > 0, "timestamps (operations are not timed)"},
+		{d.Features.Budget, "a memory budget (free memory is not known)"},
+	} {
+		if !x.has {
+			g.Lacks = append(g.Lacks, x.what)
+		}
+	}
+	return g
+}
+
+// ownMemory is what a unit has of memory of its own, apart from the machine's:
+// that of a discrete GPU. It is 0 for other units, and what is free of it is -1
+// where the driver does not tell.
+func ownMemory(name string) (total, free int64, err error) {
+	if !gpu.Is(name) {
+		return 0, 0, nil
+	}
+	d, err := findGPU(name)
+	if err != nil || d.Shared() {
+		return 0, 0, err
+	}
+	g := describeGPU(d)
+	free = -1
+	if d.Features.Budget {
+		free = g.Free
+	}
+	return g.Memory, free, nil
+}
