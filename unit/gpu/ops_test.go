@@ -18,11 +18,8 @@ import (
 func device(t testing.TB) compute.Device {
 	t.Helper()
 	v, err := vulkan.Open(vulkan.Config{Validate: true})
-	if errors.Is(err, vulkan.ErrNoLoader) || errors.Is(err, vulkan.ErrNoDriver) || errors.Is(err, vulkan.LayerMissing) {
-		t.Skip(err)
-	}
 	if err != nil {
-		t.Fatal(err)
+		missing(t, err)
 	}
 	d, err := v.Device(0)
 	if err != nil {
