@@ -81,6 +81,8 @@ type MemoryPlan struct {
 	Total   int64  `json:"total_bytes"`
 	// Available is what the machine has now; 0 if it does not tell.
 	Available int64 `json:"available_bytes"`
+	// Units is the same by unit.
+	Units []UnitNeed `json:"units"`
 }
 
 // Inspect describes the model and the layout that o asks for; nothing is
@@ -150,7 +152,8 @@ func (m *Model) Inspect(o Options) (Info, error) {
 		}
 	}
 	info.Memory.Available = host.Memory.Available
-	return info, nil
+	info.Memory.Units, err = l.memory(plans)
+	return info, err
 }
 
 // Architectures lists the architectures this build can read.

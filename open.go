@@ -292,26 +292,6 @@ func leaveRoom(workers int) {
 	}
 }
 
-func (m *Model) checkMemory(l layout) error {
-	plans, err := m.plan(l)
-	if err != nil {
-		return err
-	}
-	var weights, kv, buffers int64
-	for _, b := range plans {
-		weights, kv, buffers = weights+b.Weights, kv+b.KV, buffers+b.Buffers
-	}
-	host, err := machine.Detect()
-	if err != nil || host.Memory.Available == 0 {
-		return nil // nothing is known of the memory
-	}
-	if need := weights + kv + buffers; need > host.Memory.Available {
-		return fmt.Errorf("%s: needs %s (weights %s, KV cache %s for %d streams of %d positions, buffers %s), but %s of memory are available; use a smaller --ctx or --kv f16 or q8_0",
-			m.Name(), mib(need), mib(weights), mib(kv), l.o.Slots, l.o.Context, mib(buffers), mib(host.Memory.Available))
-	}
-	return nil
-}
-
 func mib(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 // Chunks lists the chunks in order, on the units of decode; Record.Chunk is an

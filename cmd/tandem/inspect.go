@@ -152,5 +152,12 @@ func describeLayout(w io.Writer, info tandem.Info) error {
 		default:
 			fmt.Fprintf(w, " of %s available\n", size(m.Available))
 		}
+		for _, u := range m.Units {
+			fmt.Fprintf(w, "  on %s\t%s", u.Unit, size(u.Total))
+			if u.Own {
+				fmt.Fprintf(w, " of %s of its own", size(u.Available))
+			}
+			fmt.Fprintln(w)
+		}
 	}))
 }

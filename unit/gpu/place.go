@@ -43,14 +43,6 @@ func (a *arena) take(size, left int64) (compute.Binding, error) {
 	return b, nil
 }
 
-func (a *arena) bytes() int64 {
-	var n int64
-	for _, b := range a.buffers {
-		n += b.Size()
-	}
-	return n
-}
-
 func (a *arena) close() error {
 	var err error
 	for _, b := range a.buffers {

@@ -109,7 +109,7 @@ func (u *Unit) open() error {
 		d.CacheIn(u.cfg.Cache)
 	}
 	u.dev = newVulkan(d)
-	if u.info.Type == vulkan.CPU {
+	if u.info.Type == vulkan.CPU && u.cfg.Name == "gpu" { // it was not asked for by name
 		u.notes = append(u.notes, fmt.Sprintf("unit %s is %s, a software driver: it computes on the CPU", u.cfg.Name, u.info.Name))
 	}
 	return nil
