@@ -36,6 +36,13 @@ func cause(err error) error {
 func (v *vulkanDevice) Limits() compute.Limits {
 	i := v.d.Info()
 	l := compute.Limits{Binding: i.Limits.StorageRange, Align: i.Limits.StorageAlign, Allocation: i.Limits.Allocation, Groups: i.Limits.Groups}
+	if i.Type == vulkan.CPU && i.Features.SubgroupShuffle {
+		// Wider subgroups are used as several of 32 lanes.
+		l.Lanes = 1
+		for l.Lanes < 32 && 2*l.Lanes <= i.Limits.Subgroup {
+			l.Lanes *= 2
+		}
+	}
 	if i.Features.HostImport {
 		l.Import = i.Limits.ImportAlign
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tandemrun/tandem/program"
@@ -35,6 +36,18 @@ func device(t testing.TB) compute.Device {
 		}
 	})
 	return dev
+}
+
+// limited is a device that says less of itself.
+type limited struct {
+	compute.Device
+	alter func(*compute.Limits)
+}
+
+func (l limited) Limits() compute.Limits {
+	x := l.Device.Limits()
+	l.alter(&x)
+	return x
 }
 
 // A bench runs a program on a device as a chunk does, recording anew each time.
@@ -301,8 +314,11 @@ func TestProducts(t *testing.T) {
 		if testing.Short() && i%5 != 3 {
 			continue
 		}
-		for _, shape := range [][2]int{{1, 1}, {33, 1}, {67, 3}, {130, 9}} {
+		for _, shape := range [][2]int{{67, 3}, {1030, 1}, {130, 9}, {33, 1}, {1, 1}} {
 			rows, blocks := shape[0], shape[1]
+			if testing.Short() && rows == 130 {
+				break
+			}
 			cols := max(typ.BlockSize(), 32) * blocks
 			if typ.BlockSize() == 1 {
 				cols = cols - 32 + 29
@@ -338,14 +354,45 @@ func TestProducts(t *testing.T) {
 					}
 				}
 				for _, sizes := range [][]int{{1}, {2, 3}, {5, 8, 4}, {33}} {
-					got, _ := s.compare(t, dev, input, n, sizes, options(n))
-					for i, x := range want {
-						if math.Float32bits(x) != math.Float32bits(got[i]) {
-							t.Fatalf("blocks of %v: row %d, column %d is %g, not %g", sizes, i/rows, i%rows, got[i], x)
+					for _, lanes := range []int{0, 4, 8} {
+						if lanes > dev.Limits().Lanes {
+							continue
+						}
+						got, _ := s.compare(t, limited{dev, func(l *compute.Limits) { l.Lanes = lanes }}, input, n, sizes, options(n))
+						for i, x := range want {
+							if math.Float32bits(x) != math.Float32bits(got[i]) {
+								t.Fatalf("blocks of %v, %d lanes: row %d, column %d is %g, not %g", sizes, lanes, i/rows, i%rows, got[i], x)
+							}
 						}
 					}
 				}
 			})
+		}
+	}
+}
+
+// Matrices larger than a binding, and products of more workgroups than a
+// dispatch may have, are cut into pieces without a change.
+func TestPieces(t *testing.T) {
+	dev := device(t)
+	const rows, cols, n = 300, 64, 9
+	var s single
+	in, out := s.buffer(cols), s.buffer(rows)
+	s.Ops = []program.Op{program.MatMul{W: weight(t, quant.Q4_0, rows, cols, 2), In: in, Out: out, Bias: random(1, rows, 1)}}
+	s.in(in)
+	s.out(out)
+	input := [][]float32{random(5, n*cols, 1)}
+	want, _ := s.compare(t, dev, input, n, []int{n}, options(n))
+	for _, alter := range []func(*compute.Limits){
+		func(l *compute.Limits) { l.Binding = 4096 },
+		func(l *compute.Limits) { l.Groups[0] = 5 },
+		func(l *compute.Limits) { l.Lanes, l.Groups[0] = 0, 2 },
+	} {
+		for _, size := range []int{1, n} {
+			got, _ := s.compare(t, limited{dev, alter}, input, n, []int{size}, options(n))
+			if !slices.Equal(got, want) {
+				t.Error("the results differ")
+			}
 		}
 	}
 }

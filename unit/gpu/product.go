@@ -4,6 +4,7 @@ import (
 	"github.com/tandemrun/tandem/program"
 	"github.com/tandemrun/tandem/quant"
 	"github.com/tandemrun/tandem/unit/gpu/compute"
+	"github.com/tandemrun/tandem/unit/gpu/shader"
 )
 
 const (
@@ -41,6 +42,16 @@ func (l *lister) matmul(op program.MatMul) {
 		tokens = []int{1, 1, 2, 4}[min(n, 3)]
 		per = 64 / lanes * laneRows
 		kernel = variant("matvec", uint32(op.W.Type), uint32(lanes), uint32(tokens))
+	}
+	if l.limits.Lanes > 0 {
+		tokens = []int{1, 1, 2, 4, 4, 8}[min(n, 5)]
+		// Outputs of an invocation: many where that leaves work for some cores.
+		outputs := 4
+		for outputs > 1 && (n < outputs || op.W.Rows < 256*outputs) {
+			outputs /= 2
+		}
+		per = shader.Invocations * outputs
+		kernel = variant("matrow", uint32(op.W.Type), uint32(tokens), uint32(l.limits.Lanes), uint32(outputs))
 	}
 	for _, p := range l.weights[op.W.Name] {
 		step := per * l.limits.Groups[0]

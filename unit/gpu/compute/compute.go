@@ -25,7 +25,10 @@ type Limits struct {
 	Align      int64  // of the offset of a binding
 	Allocation int64  // most bytes of a buffer
 	Groups     [3]int // most workgroups of a dispatch
-	Import     int64  // alignment of host memory that can be imported; 0 if none can
+	// Lanes is the width of a subgroup, a divisor of 32, of a device that is a
+	// CPU and has subgroup broadcasts; 0 for others.
+	Lanes  int
+	Import int64 // alignment of host memory that can be imported; 0 if none can
 }
 
 // Memory is what a buffer is for.

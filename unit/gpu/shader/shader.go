@@ -47,6 +47,7 @@ var kernels = [...]Kernel{
 	{Name: "embed", Bindings: 2, Push: 6, Constants: 1},
 	{Name: "map", Bindings: 4, Push: 8, Constants: 1},
 	{Name: "matmul", Bindings: 4, Push: 10, Constants: 1},
+	{Name: "matrow", Bindings: 4, Push: 10, Constants: 4},
 	{Name: "matvec", Bindings: 4, Push: 10, Constants: 3},
 	{Name: "rmsnorm", Bindings: 3, Push: 7},
 	{Name: "rope", Bindings: 3, Push: 6, Constants: 1},

@@ -27,6 +27,18 @@ float half_at(uint o) { return half_float((o & 1u) != 0u ? short_at(o) : W[o >> 
     } \
 }
 
+// HEADED reads a half at byte o, which is even, and the n words behind it.
+#define HEADED(d, q, n, o) { \
+    bool odd_ = ((o) & 2u) != 0u; \
+    uint lo_ = W[(o) >> 2]; \
+    d = half_float(odd_ ? lo_ >> 16 : lo_ & 0xffffu); \
+    [[unroll]] for (uint i_ = 0u; i_ < n; i_++) { \
+        uint hi_ = W[((o) >> 2) + 1u + i_]; \
+        q[i_] = odd_ ? hi_ : lo_ >> 16 | hi_ << 16; \
+        lo_ = hi_; \
+    } \
+}
+
 // Bits [8 (j mod 4) + s, + n) of the word that holds byte j.
 #define BITS(q, j, s, n) (q[(j) >> 2] >> (8u * ((j) & 3u) + (s)) & ((1u << n) - 1u))
 
@@ -72,23 +84,20 @@ void load_legacy(uint row, uint b, out float w[32]) {
     uint bytes = TYPE == Q4_0 ? 18u : TYPE == Q4_1 ? 20u : TYPE == Q5_0 ? 22u : 24u;
     uint o = row + bytes * b;
     bool low = TYPE == Q4_1 || TYPE == Q5_1, five = TYPE == Q5_0 || TYPE == Q5_1;
-    float d = half_at(o), m = 0.0;
-    o += 2u;
+    float d, m = 0.0;
+    uint q[4], raw[6]; // the words behind d, or from it on, and the fifth bits in front of the others
     if (low) {
-        m = half_at(o);
-        o += 2u;
-    }
-    uint h[1];
-    h[0] = 0u;
-    if (five) {
-        LOAD(h, 1u, o)
-        o += 4u;
-    }
-    uint q[4];
-    LOAD(q, 4u, o)
+        if (five) LOAD(raw, 6u, o) else LOAD(raw, 5u, o)
+        d = half_float(raw[0] & 0xffffu);
+        m = half_float(raw[0] >> 16);
+        [[unroll]] for (uint i = 0u; i < 5u; i++) raw[i] = raw[i + 1u];
+    } else if (five) HEADED(d, raw, 5u, o)
+    else HEADED(d, raw, 4u, o)
+    uint h = raw[0];
+    [[unroll]] for (uint i = 0u; i < 4u; i++) q[i] = five ? raw[i + 1u] : raw[i];
     [[unroll]] for (uint j = 0u; j < 32u; j++) {
         uint x = BITS(q, j & 15u, 4u * (j >> 4), 4u);
-        if (five) x |= (h[0] >> j & 1u) << 4;
+        if (five) x |= (h >> j & 1u) << 4;
         if (low) {
             float y = d * float(x);
             float z = y + m;
@@ -102,9 +111,9 @@ void load_legacy(uint row, uint b, out float w[32]) {
 
 void load_q8(uint row, uint b, out float w[32]) {
     uint o = row + 34u * b;
-    float d = half_at(o);
+    float d;
     uint q[8];
-    LOAD(q, 8u, o + 2u)
+    HEADED(d, q, 8u, o)
     [[unroll]] for (uint j = 0u; j < 32u; j++) {
         float y = d * float(bitfieldExtract(int(q[j >> 2]), 8 * int(j & 3u), 8));
         w[j] = y;
