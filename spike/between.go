@@ -2,6 +2,7 @@ package spike
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -21,12 +22,13 @@ type Contention struct {
 	Kept   int     `json:"kept"`
 }
 
-// How contention is measured: turns of so long, in each of which each unit works
-// alone and both together.
+// How contention is measured: in turns in which each unit works alone and then
+// both together, for a short while, until some were undisturbed.
 const (
-	contentionTurns = 4
-	contentionTime  = 120 * time.Millisecond
-	contentionLaps  = 3
+	contentionTime  = 25 * time.Millisecond
+	contentionLeast = 6 // turns
+	contentionTurns = 40
+	contentionMost  = 4 * time.Second
 )
 
 // between measures what is between the units of the moved placement: waking,
@@ -121,53 +123,62 @@ func (s *session) contention(ctx context.Context, x *rig, a, b string, rows int)
 			return err
 		}
 	}
-	laps := [2]*lap{{e: x.e, s: streams[0], chunks: s.on(x.place, a, rows)}, {e: x.e, s: streams[1], chunks: s.on(x.place, b, rows)}}
+	laps := [2]*lap{{e: x.e, s: streams[0], unit: a, chunks: s.on(x.place, a, rows)}, {e: x.e, s: streams[1], unit: b, chunks: s.on(x.place, b, rows)}}
 	if len(laps[0].chunks) == 0 || len(laps[1].chunks) == 0 {
 		return nil
 	}
-	var factors, all [2][]float64
 	out := [2]Contention{{Unit: a, With: b, Rows: rows}, {Unit: b, With: a, Rows: rows}}
+	begin := x.e.Now()
 	for turn := range contentionTurns {
-		var alone, beside [2]float64
-		var quiet [2]bool
-		for i, l := range laps {
-			done, begin := s.watch(), x.e.Now()
-			if alone[i], err = l.run(ctx, contentionTime, nil); err != nil {
+		if turn >= contentionLeast && (x.e.Now().Sub(begin) > contentionMost || min(laps[0].beside.kept, laps[1].beside.kept) >= contentionLeast) {
+			break
+		}
+		for _, l := range laps {
+			if err := s.phase(ctx, x, "alone", turn, rows, l); err != nil {
 				return err
 			}
-			_, quiet[i] = done(x.e.Now().Sub(begin))
 		}
-		done, begin := s.watch(), x.e.Now()
-		var working atomic.Int64
-		working.Store(2)
-		var errs [2]error
-		var fs []func()
-		for i, l := range laps {
-			fs = append(fs, func() { beside[i], errs[i] = l.run(ctx, contentionTime, &working) })
-		}
-		s.lab.All(fs...)
-		delay, calm := done(x.e.Now().Sub(begin))
-		for i := range laps {
-			if errs[i] != nil {
-				return errs[i]
-			}
-			f := max(beside[i]/alone[i], 1)
-			kept := calm && quiet[i]
-			all[i] = append(all[i], f)
-			if kept {
-				factors[i] = append(factors[i], f)
-			}
-			s.raw.add(Line{Kind: "contention", Rows: rows, Unit: out[i].Unit, With: out[i].With, Trial: number(turn), Factor: &f, DelayMS: number(ms(delay)), Kept: &kept})
+		if err := s.phase(ctx, x, "beside", turn, rows, laps[:]...); err != nil {
+			return err
 		}
 	}
-	for i, c := range out {
-		c.Trials, c.Kept = len(all[i]), len(factors[i])
-		if c.Kept == 0 {
-			factors[i] = all[i]
-		}
-		c.Factor = median(factors[i])
+	for i, l := range laps {
+		c := out[i]
+		c.Factor = max(l.beside.sum()/l.alone.sum(), 1)
+		c.Trials, c.Kept = l.beside.turns, l.beside.kept
 		s.r.Contention = append(s.r.Contention, c)
 		s.slow(c)
+		s.raw.add(Line{Kind: "contention", Rows: rows, Unit: c.Unit, With: c.With, Factor: &c.Factor})
+	}
+	return nil
+}
+
+// phase lets units do laps, all at once.
+func (s *session) phase(ctx context.Context, x *rig, what string, turn, rows int, laps ...*lap) error {
+	done, begin := s.watch(), x.e.Now()
+	var working atomic.Int64
+	working.Store(int64(len(laps)))
+	errs, took := make([]error, len(laps)), make([][][]float64, len(laps))
+	var fs []func()
+	for i, l := range laps {
+		fs = append(fs, func() { took[i], errs[i] = l.run(ctx, &working, len(laps) > 1) })
+	}
+	s.lab.All(fs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	delay, quiet := done(x.e.Now().Sub(begin))
+	for i, l := range laps {
+		t := &l.alone
+		if len(laps) > 1 {
+			t = &l.beside
+		}
+		t.add(took[i], quiet)
+		sum := 0.0
+		for _, chunk := range took[i] {
+			sum += median(chunk)
+		}
+		s.raw.add(Line{Kind: "lap", What: what, Unit: l.unit, Rows: rows, Trial: number(turn), MS: &sum, DelayMS: number(ms(delay)), Kept: &quiet})
 	}
 	return nil
 }
@@ -198,46 +209,84 @@ func (s *session) on(place []string, unit string, rows int) []int {
 	return out
 }
 
-// lap is the tasks of one unit in turn.
+// lap is the tasks of one unit in turn, again and again.
 type lap struct {
 	e      *engine.Engine
 	s      *engine.Stream
+	unit   string
 	chunks []int
+
+	alone, beside laps
 }
 
-// run runs laps for at least so long and returns what the tasks of one take, in
-// milliseconds: the sum of the chunks' medians. With others at work it goes on,
-// uncounted, until all have what they need.
-func (l *lap) run(ctx context.Context, least time.Duration, working *atomic.Int64) (float64, error) {
+// laps are what the tasks of a lap took, in milliseconds, by chunk.
+type laps struct {
+	quiet, all  [][]float64
+	turns, kept int
+}
+
+func (l *laps) add(took [][]float64, quiet bool) {
+	l.turns++
+	merge := func(to *[][]float64) {
+		if *to == nil {
+			*to = make([][]float64, len(took))
+		}
+		for i, x := range took {
+			(*to)[i] = append((*to)[i], x...)
+		}
+	}
+	merge(&l.all)
+	if quiet {
+		l.kept++
+		merge(&l.quiet)
+	}
+}
+
+// sum is what a lap takes: the sum of the chunks' medians.
+func (l *laps) sum() float64 {
+	from := l.quiet
+	if l.kept == 0 {
+		from = l.all
+	}
+	var sum float64
+	for _, x := range from {
+		sum += median(x)
+	}
+	return sum
+}
+
+// run does laps for a while and returns what their tasks took. Beside others the
+// first lap is not counted, since they may not have begun; and when it has
+// enough it goes on, uncounted, until all have.
+func (l *lap) run(ctx context.Context, working *atomic.Int64, beside bool) ([][]float64, error) {
 	took := make([][]float64, len(l.chunks))
 	begin, counting := l.e.Now(), true
 	finish := func() {
-		if counting && working != nil {
+		if counting {
 			working.Add(-1)
 		}
 		counting = false
 	}
 	defer finish()
+	first := 0
+	if beside {
+		first = 1
+	}
 	for n := 0; ; n++ {
-		if n >= contentionLaps && l.e.Now().Sub(begin) >= least {
+		if n > first && l.e.Now().Sub(begin) >= contentionTime {
 			finish()
-			if working == nil || working.Load() <= 0 {
-				break
+			if working.Load() <= 0 {
+				return took, nil
 			}
 		}
 		for i, chunk := range l.chunks {
 			r, err := l.e.Again(ctx, engine.Rerun{Stream: l.s, Chunk: chunk})
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
-			if counting && n > 0 { // the others may not have begun in the first
+			if counting && n >= first {
 				took[i] = append(took[i], ms(r[0].End.Sub(r[0].Start)))
 			}
 		}
 	}
-	var sum float64
-	for _, x := range took {
-		sum += median(x)
-	}
-	return sum, nil
 }

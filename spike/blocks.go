@@ -33,7 +33,6 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 	if most < 2 {
 		return nil
 	}
-	x.e.SetMerge(0)
 	var prompts []Prompt
 	for range most {
 		prompts = append(prompts, s.lab.Prompts()[0])
@@ -49,12 +48,17 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 			return err
 		}
 	}
-	s.stage("chunks on %s, several streams in a task", name)
-	counts := slices.DeleteFunc(slices.Clone(s.o.Streams), func(n int) bool { return n < 2 })
-	counts = append([]int{1}, counts...)
-	took := make([][][]float64, len(counts)) // by that and chunk
-	for k := range took {
-		took[k] = make([][]float64, len(x.place))
+	s.stage("chunks on %s, several streams at once", name)
+	kinds := []several{{1, 1}}
+	for _, n := range s.o.Streams {
+		if n > 1 {
+			kinds = append(kinds, several{n, 0}, several{n, 1})
+		}
+	}
+	took := map[several][][]float64{} // by chunk
+	loud := map[several][][]float64{}
+	for _, k := range kinds {
+		took[k], loud[k] = make([][]float64, len(x.place)), make([][]float64, len(x.place))
 	}
 	limit := make([]int, len(x.place)) // 0: none was found
 	rounds := windows
@@ -62,28 +66,49 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 		if round == 1 {
 			rounds = max(3, min(windows, int(mergedTime/max(x.e.Now().Sub(begin), 1))))
 		}
-		for k, n := range counts {
-			by := took[k]
+		for _, k := range kinds {
 			done, begin := s.watch(), x.e.Now()
-			var tasks []float64
+			tasks := make([]float64, len(x.place))
 			for i := range x.place {
-				records, err := x.e.Again(ctx, reruns(streams[:n], i)...)
-				if err != nil {
+				var most int
+				if tasks[i], most, err = k.run(ctx, x, streams, i); err != nil {
 					return err
 				}
-				if records[0].Streams != n {
-					limit[i] = records[0].Streams
+				if k.merge == 0 && most < k.streams {
+					limit[i] = most
 				}
-				tasks = append(tasks, ms(records[0].End.Sub(records[0].Start)))
 			}
 			d := x.e.Now().Sub(begin)
 			delay, quiet := done(d)
-			s.raw.add(Line{Kind: "merged", Unit: name, Streams: n, MS: number(ms(d)), DelayMS: number(ms(delay)), Kept: &quiet})
-			if !quiet && len(by[0]) > 0 {
-				continue
+			s.raw.add(Line{Kind: "merged", Unit: name, Streams: k.streams, Merge: &k.merge, MS: number(ms(d)), DelayMS: number(ms(delay)), Kept: &quiet})
+			to := took[k]
+			if !quiet {
+				to = loud[k]
 			}
 			for i, d := range tasks {
-				by[i] = append(by[i], d)
+				to[i] = append(to[i], d)
+			}
+		}
+	}
+	of := func(k several, i int) float64 {
+		if len(took[k][i]) == 0 {
+			return median(loud[k][i])
+		}
+		return median(took[k][i])
+	}
+	if s.inRow == nil {
+		s.inRow = map[string][]map[int]float64{}
+	}
+	s.inRow[name] = make([]map[int]float64, len(x.place))
+	for i := range x.place {
+		if x.place[i] != name {
+			delete(s.inRow, name) // the unit cannot run everything
+			break
+		}
+		s.inRow[name][i] = map[int]float64{}
+		for _, k := range kinds {
+			if k.merge == 1 {
+				s.inRow[name][i][k.streams] = of(k, i) / float64(k.streams) / of(kinds[0], i)
 			}
 		}
 	}
@@ -92,15 +117,11 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 			continue
 		}
 		c := s.costs.Chunks[i].On[name]
-		if limit[i] > 0 {
-			c.Most = limit[i]
-		}
-		for k, n := range counts[1:] {
-			if limit[i] > 0 && n > limit[i] {
-				break
+		c.Most = limit[i]
+		for _, k := range kinds {
+			if k.merge == 0 && (limit[i] == 0 || k.streams <= limit[i]) {
+				c.Streams = append(c.Streams, plan.Sample{N: k.streams, Time: time.Duration(of(k, i) / of(kinds[0], i) * float64(c.Rows[0].Time))})
 			}
-			ratio := median(took[k+1][i]) / median(took[0][i])
-			c.Streams = append(c.Streams, plan.Sample{N: n, Time: time.Duration(ratio * float64(c.Rows[0].Time))})
 		}
 		if c.Most == 1 {
 			c.Streams = nil
@@ -108,6 +129,29 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 		s.costs.Chunks[i].On[name] = c
 	}
 	return nil
+}
+
+// several is a row each of some streams that ask for a chunk at once, in one task
+// (merge 0) or one after the other (merge 1).
+type several struct{ streams, merge int }
+
+// run returns what they take together, in milliseconds, and the most streams of
+// a task.
+func (k several) run(ctx context.Context, x *rig, streams []*engine.Stream, chunk int) (float64, int, error) {
+	x.e.SetMerge(k.merge)
+	records, err := x.e.Again(ctx, reruns(streams[:k.streams], chunk)...)
+	if err != nil {
+		return 0, 0, err
+	}
+	var sum time.Duration
+	most := 0
+	for i, r := range records {
+		if i == 0 || !r.Start.Equal(records[i-1].Start) { // merged ones share a record
+			sum += r.End.Sub(r.Start)
+		}
+		most = max(most, r.Streams)
+	}
+	return ms(sum), most, nil
 }
 
 func reruns(streams []*engine.Stream, chunk int) []engine.Rerun {

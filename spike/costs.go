@@ -130,58 +130,65 @@ func giver(programs []*program.Program, in program.Port) int {
 
 // chain is what steps of one stream were made of.
 type chain struct {
-	chunks [][]float64 // milliseconds, by chunk, of the steps kept
+	chunks [][]float64 // milliseconds, by chunk
 	in     [][]float64 // of that, taking what other units give
 	out    [][]float64 // of that, cache rows for other units
 	host   []float64   // from the last task of a step to when the next was asked for
 	wake   map[string][]float64
-	steps  int
-	kept   int
+	steps  int // measured
+	kept   int // of them undisturbed, and in the lists; if none was, all are
+}
+
+func newChain(chunks int) chain {
+	c := chain{wake: map[string][]float64{}}
+	for _, list := range []*[][]float64{&c.chunks, &c.in, &c.out} {
+		*list = make([][]float64, chunks)
+	}
+	return c
 }
 
 func (c chain) median(chunk int) float64 { return median(c.chunks[chunk]) }
 
 // steps decodes with one stream and looks at its tasks.
 func (s *session) steps(ctx context.Context, x *rig) (chain, error) {
-	c := chain{wake: map[string][]float64{}}
-	for _, list := range []*[][]float64{&c.chunks, &c.in, &c.out} {
-		*list = make([][]float64, len(x.place))
-	}
+	quiet, all := newChain(len(x.place)), newChain(len(x.place))
 	p := s.lab.Prompts()[0]
 	const warmup = 2
 	n := 1
-	for w := -1; w < windows; w++ {
+	for w := -1; w < windows || quiet.kept < all.steps/3 && w < 3*windows; w++ {
 		if ctx.Err() != nil {
-			return c, context.Cause(ctx)
+			return all, context.Cause(ctx)
 		}
 		tokens := n
 		if w < 0 {
 			tokens = warmup
 		}
-		r, err := s.decode(ctx, x, []Prompt{p}, tokens+1, 1) // the first one begins in a unit at rest
+		r, err := s.decode(ctx, x, []Prompt{p}, tokens+1, 1, 0) // the first one begins in a unit at rest
 		if err != nil {
-			return c, err
+			return all, err
 		}
 		if w < 0 {
 			step := r.wall / (warmup + 1)
 			n = max(1, min(int(windowTime/max(step, 1)), windowMost, s.o.Tokens-1))
 			continue
 		}
-		c.add(x, tokens, r.quiet || w == windows-1 && c.kept == 0)
+		all.add(x, tokens)
 		if r.quiet {
-			c.kept += tokens
+			quiet.add(x, tokens)
+			quiet.kept += tokens
 		}
 		s.raw.add(Line{Kind: "step", Placement: Placement(x.place), Rows: tokens, Trial: number(w), MS: number(ms(r.wall) / float64(tokens+1)), DelayMS: number(ms(r.delay)), Kept: &r.quiet})
 	}
-	return c, nil
+	quiet.steps = all.steps
+	if quiet.kept == 0 {
+		return all, nil
+	}
+	return quiet, nil
 }
 
-// add takes the tasks of a window.
-func (c *chain) add(x *rig, steps int, quiet bool) {
+// add takes the tasks of a window, but those of its first step.
+func (c *chain) add(x *rig, steps int) {
 	c.steps += steps
-	if !quiet {
-		return
-	}
 	var last time.Time
 	for i, r := range x.record.Records() {
 		p := r.Parts[0]

@@ -69,12 +69,20 @@ type run struct {
 	copied  int64           // bytes copied between units
 	passed  int64           // bytes taken from another unit without a copy
 	copies  time.Duration
+	windows []window // of the time in which all streams decode
 	line    *trace.Timeline
 }
 
+// A window is a part of a run between two looks at how long threads waited.
+type window struct {
+	rate  float64 // tokens a second of all streams
+	quiet bool
+}
+
 // decode generates n tokens in a stream for each prompt, all at once. Prompts
-// are evaluated before, untimed.
-func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge int) (run, error) {
+// are evaluated before, untimed. The run is looked at in windows of so long,
+// unless that is 0.
+func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge int, every time.Duration) (run, error) {
 	var r run
 	x.e.SetMerge(merge)
 	streams, err := x.prepare(ctx, prompts)
@@ -105,8 +113,10 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 			errs[i] = errors.Join(err, stopped)
 		})
 	}
+	looks := s.look(every)
 	start, done := x.e.Now(), s.watch()
 	s.lab.All(fs...)
+	seen := looks()
 	if err := errors.Join(errs...); err != nil {
 		return r, err
 	}
@@ -118,7 +128,9 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 	}
 	r.wall = end.Sub(start)
 	r.delay, r.quiet = done(r.wall)
-	r.rate = rates(r.wall, times)
+	var from, to time.Time
+	r.rate, from, to = rates(r.wall, times)
+	r.windows = inWindows(seen, times, from, to)
 	for i := range pickers {
 		r.marks = append(r.marks, pickers[i].marks)
 	}
@@ -140,11 +152,9 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 	return r, nil
 }
 
-// rates counts tokens.
-func rates(wall time.Duration, times [][]time.Time) Rate {
-	var r Rate
+// rates counts tokens. All streams decode between the two times.
+func rates(wall time.Duration, times [][]time.Time) (r Rate, from, to time.Time) {
 	n := 0
-	var from, to time.Time // when all streams decode
 	for i, t := range times {
 		n += len(t)
 		if first := t[0]; i == 0 || first.After(from) {
@@ -161,11 +171,11 @@ func rates(wall time.Duration, times [][]time.Time) Rate {
 		t = slices.DeleteFunc(slices.Clone(t), func(at time.Time) bool { return at.Before(from) || at.After(to) })
 		if len(t) < 2 {
 			r.Steady = 0
-			return r
+			break
 		}
 		r.Steady += float64(len(t)-1) / t[len(t)-1].Sub(t[0]).Seconds()
 	}
-	return r
+	return r, from, to
 }
 
 // watch begins to look at how long threads of the process wait for a CPU; what

@@ -3,7 +3,9 @@ package spike
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/tandemrun/tandem/agreement"
 	"github.com/tandemrun/tandem/engine"
@@ -31,6 +33,10 @@ type Result struct {
 	Divergence  *Divergence `json:"first_divergence"`
 	Trials      int         `json:"trials"`
 	Kept        int         `json:"kept"`
+	// The steady rate is the median of the windows of all trials that were kept;
+	// without any it is that of the trials.
+	Windows     int `json:"windows"`
+	WindowsKept int `json:"windows_kept"`
 	// CopyMS is what copies between units took for a token, and the bytes what
 	// was copied and what was taken without a copy.
 	CopyMS      float64 `json:"copy_ms_per_token"`
@@ -101,11 +107,32 @@ func (s *session) single() string {
 	return best
 }
 
+// costsOf are the costs as they are for a schedule. Streams that are kept apart on
+// a single unit run the same chunk one after the other, and those behind the
+// first may find its weights in a cache.
+func (s *session) costsOf(r *Result) *plan.Costs {
+	follow := s.inRow[r.Placement]
+	if r.Merge != 1 || r.Streams < 2 || follow == nil {
+		return s.costs
+	}
+	c := *s.costs
+	c.Chunks = slices.Clone(c.Chunks)
+	for i := range c.Chunks {
+		x := &c.Chunks[i]
+		cost := x.On[r.place[i]]
+		cost.Rows = slices.Clone(cost.Rows)
+		cost.Rows[0].Time = time.Duration(follow[i][r.Streams] * float64(cost.Rows[0].Time))
+		x.On = maps.Clone(x.On)
+		x.On[r.place[i]] = cost
+	}
+	return &c
+}
+
 // decoding predicts every schedule, then measures them in turn.
 func (s *session) decoding(ctx context.Context) error {
 	all := s.schedules()
 	for _, r := range all {
-		p, err := plan.Predict(s.costs, plan.Schedule{Placement: r.place, Block: longestPrompt, Merge: r.Merge}, plan.Work{Streams: r.Streams, Prompt: 1, Tokens: s.o.Tokens})
+		p, err := plan.Predict(s.costsOf(r), plan.Schedule{Placement: r.place, Block: longestPrompt, Merge: r.Merge}, plan.Work{Streams: r.Streams, Prompt: 1, Tokens: s.o.Tokens})
 		if err != nil {
 			return fmt.Errorf("predicting %s: %w", r.Placement, err)
 		}
@@ -148,7 +175,11 @@ func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials i
 				k := (t + i) % len(ps)
 				picks, prompts = append(picks, k), append(prompts, ps[k])
 			}
-			one, err := s.decode(ctx, x, prompts, s.o.Tokens, r.Merge)
+			var every time.Duration // on another lab times are of no interest
+			if rigs.lab == s.lab {
+				every = r.window()
+			}
+			one, err := s.decode(ctx, x, prompts, s.o.Tokens, r.Merge, every)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", r.title(), err)
 			}
@@ -172,7 +203,7 @@ func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials i
 		if want[i] != nil {
 			continue
 		}
-		one, err := s.decode(ctx, x, []Prompt{p}, s.o.Tokens, 1)
+		one, err := s.decode(ctx, x, []Prompt{p}, s.o.Tokens, 1, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -228,6 +259,12 @@ func (r *Result) compare(l Lab, want [][]mark) {
 	}
 }
 
+// window is how long the windows of a run are.
+func (r *Result) window() time.Duration {
+	step := time.Duration(float64(r.Streams) / r.Predicted.Steady * 1e9)
+	return max(shortWindow, 2*step)
+}
+
 // finish takes medians over the runs kept.
 func (r *Result) finish() {
 	kept := slices.DeleteFunc(slices.Clone(r.runs), func(x run) bool { return !x.quiet })
@@ -243,6 +280,18 @@ func (r *Result) finish() {
 		return median(x)
 	}
 	r.Measured = Rate{of(func(x run) float64 { return x.rate.Aggregate }), of(func(x run) float64 { return x.rate.Steady })}
+	var rates []float64
+	for _, one := range r.runs {
+		r.Windows += len(one.windows)
+		for _, w := range one.windows {
+			if w.quiet {
+				rates = append(rates, w.rate)
+			}
+		}
+	}
+	if r.WindowsKept = len(rates); len(rates) > 0 {
+		r.Measured.Steady = median(rates)
+	}
 	r.Overlap = of(func(x run) float64 { return x.overlap })
 	tokens := 0
 	for _, m := range kept[0].marks {

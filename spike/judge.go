@@ -32,7 +32,7 @@ type Verdict struct {
 	ByStreams  []Standing `json:"by_streams"`
 	Best       Schedule   `json:"best"` // the most tokens a second of all that was measured
 	Prefill    string     `json:"prefill"`
-	Worst      float64    `json:"largest_prediction_error"` // of aggregate rates, as a share of the measured one
+	Worst      float64    `json:"largest_prediction_error"` // of steady rates, as a share of the measured one
 	Lines      []string   `json:"lines"`                    // for a person
 }
 
@@ -53,7 +53,7 @@ type Schedule struct {
 	Placement string  `json:"placement"`
 	Streams   int     `json:"streams"`
 	Merge     int     `json:"merge"`
-	TokS      float64 `json:"tok_s"` // aggregate
+	TokS      float64 `json:"tok_s"` // steady
 }
 
 // judge draws the conclusions.
@@ -79,10 +79,12 @@ func (s *session) judge() {
 		v.ByStreams = append(v.ByStreams, x)
 	}
 	for _, x := range r.Results {
-		if x.Measured.Aggregate > v.Best.TokS {
-			v.Best = Schedule{x.Placement, x.Streams, x.Merge, x.Measured.Aggregate}
+		if x.Measured.Steady > v.Best.TokS {
+			v.Best = Schedule{x.Placement, x.Streams, x.Merge, x.Measured.Steady}
 		}
-		v.Worst = max(v.Worst, abs(x.Predicted.Aggregate/x.Measured.Aggregate-1))
+		if x.Measured.Steady > 0 {
+			v.Worst = max(v.Worst, abs(x.Predicted.Steady/x.Measured.Steady-1))
+		}
 	}
 	v.Prefill = r.Prefill.verdict()
 	v.Lines = r.lines()
@@ -99,10 +101,10 @@ func (r *Report) standing(n int) Standing {
 			continue
 		}
 		better := func(to *Schedule) bool {
-			if x.Measured.Aggregate <= to.TokS {
+			if x.Measured.Steady <= to.TokS {
 				return false
 			}
-			*to = Schedule{x.Placement, n, x.Merge, x.Measured.Aggregate}
+			*to = Schedule{x.Placement, n, x.Merge, x.Measured.Steady}
 			return true
 		}
 		switch x.Role {
@@ -118,6 +120,9 @@ func (r *Report) standing(n int) Standing {
 		case roleSingle:
 			better(&s.Single)
 		}
+	}
+	if s.Base.TokS == 0 { // too few tokens for a steady rate
+		return s
 	}
 	s.Gain = s.Moved.TokS/s.Base.TokS - 1
 	s.RuleMet = s.Overlap >= Realised && s.Gain > 0

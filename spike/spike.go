@@ -97,6 +97,10 @@ type session struct {
 	rigs  rigs
 	costs *plan.Costs
 	known bool // the costs were not measured
+	// inRow is, by unit, chunk and number of streams, what a task takes on average
+	// when so many streams' tasks of one chunk follow each other, as a share of what
+	// it takes alone.
+	inRow map[string][]map[int]float64
 	raw   raw
 	r     *Report
 }

@@ -86,7 +86,7 @@ func TestMacStudio(t *testing.T) {
 		t.Errorf("usable by one stream: %.2f: %s", r.Usable, r.Why)
 	}
 	v := r.Verdict
-	if v.Overlap != "strong" || !v.RuleMet || !v.SplitGains || v.ByStreams[0].RuleMet || v.Best.Streams != 4 {
+	if v.Overlap != "strong" || !v.RuleMet || !v.SplitGains || v.ByStreams[0].RuleMet || v.Best.Streams != 2 {
 		t.Errorf("verdict %+v", v)
 	}
 	if r.Prefill.Why == "" {
