@@ -18,8 +18,10 @@
 //
 // When a unit is free and tasks of several streams for the same chunk are
 // waiting in its queue, they run as one, as far as [Config.Merge] and the chunk
-// (see [unit.Limited]) allow: the weights are read once. Tasks of different
-// units overlap whenever both queues have work. There is no mode for either.
+// (see [unit.Limited]) allow: the weights are read once. So that streams meet, of
+// decode tasks that may be merged the one of the earliest chunk goes first.
+// Tasks of different units overlap whenever both queues have work. There is no
+// mode for either.
 //
 // Units that have nothing to do park.
 //

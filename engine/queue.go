@@ -196,9 +196,36 @@ func (e *Engine) wakeAll() {
 	}
 }
 
-// pick takes the first task of the queue and those of other streams for the
-// same chunk that fit beside it. e.mu is held.
+// next is the index of the task to run next. That is the first, but of decode
+// tasks that may be merged the one of the earliest chunk: a stream that is behind
+// catches up with those ahead, and they go on as one. Streams that a race had
+// parted would follow each other for ever otherwise. A task is overtaken once by
+// each stream at most, since it is merged with it then.
+func (q *queue) next() int {
+	best := 0
+	for i, t := range q.ready {
+		if !q.ready[0].joins() {
+			break
+		}
+		if t.joins() && t.c.index < q.ready[best].c.index {
+			best = i
+		}
+	}
+	return best
+}
+
+// joins reports whether a task is of a decode step and may be merged with those
+// of other streams.
+func (t *task) joins() bool { return t.fetch == nil && len(t.b.tokens) == 1 && t.c.merge > 1 }
+
+// pick takes the next task of the queue and those of other streams for the same
+// chunk that fit beside it. e.mu is held.
 func (e *Engine) pick(q *queue, batch []*task) []*task {
+	if i := q.next(); i > 0 {
+		first := q.ready[i]
+		copy(q.ready[1:], q.ready[:i])
+		q.ready[0] = first
+	}
 	first := q.ready[0]
 	batch = append(batch, first)
 	alone := first.fetch != nil

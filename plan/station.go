@@ -85,6 +85,11 @@ func (u *station) release(f *flow) {
 // pick takes the first task of the queue, and those of other streams for the
 // same chunk that fit beside it, and sees what they take.
 func (u *station) pick(f *flow) {
+	if i := u.next(f); i > 0 {
+		first := u.queue[i]
+		copy(u.queue[1:], u.queue[:i])
+		u.queue[0] = first
+	}
 	first := u.queue[0]
 	c := &f.c.Chunks[first.chunk]
 	cost := c.On[f.s.Placement[first.chunk]]
@@ -103,6 +108,25 @@ func (u *station) pick(f *flow) {
 	}
 	u.queue = rest
 	u.measure(f, c, cost)
+}
+
+// next is the index of the task to run next: the first, but of decode tasks that
+// may be merged the one of the earliest chunk, so that streams meet.
+func (u *station) next(f *flow) int {
+	joins := func(t *task) bool {
+		cost := f.c.Chunks[t.chunk].On[f.s.Placement[t.chunk]]
+		return t.b.rows == 1 && limit(f.s.Streams, f.s.Merge, cost.most()) > 1
+	}
+	best := 0
+	for i, t := range u.queue {
+		if !joins(u.queue[0]) {
+			break
+		}
+		if joins(t) && t.chunk < u.queue[best].chunk {
+			best = i
+		}
+	}
+	return best
 }
 
 // measure lists what a batch takes: cache rows, one after the other, and then

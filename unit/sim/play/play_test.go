@@ -462,3 +462,29 @@ func TestCloseInFlight(t *testing.T) {
 		})
 	})
 }
+
+// A stream that comes in the middle of another's step catches up with it, and
+// they go on as one.
+func TestStreamsMeet(t *testing.T) {
+	const device = `{"name": "d", "hidden": 8, "units": [{"name": "A"}], "chunks": [
+		{"name": "x", "on": {"A": {"ms": 4, "stream_ms": 1}}},
+		{"name": "y", "on": {"A": {"ms": 4, "stream_ms": 1}}},
+		{"name": "z", "on": {"A": {"ms": 4, "stream_ms": 1}}}]}`
+	streams := []play.Stream{{Prompt: 1, Tokens: 3}, {Arrives: ms(5), Prompt: 1, Tokens: 3}}
+	r := run(t, play.Config{Profile: parse(t, device), Streams: streams})
+	var got []string
+	for _, x := range r.Records {
+		got = append(got, fmt.Sprintf("%s%d", "xyz"[x.Chunk:x.Chunk+1], x.Streams))
+	}
+	// The second one's x and y go before the first one's z.
+	if want := "x1 y1 x1 y1 z2 x2 y2 z2 x2 y2 z2"; strings.Join(got, " ") != want {
+		t.Errorf("tasks and their streams %v, not %s", got, want)
+	}
+	streams[1].Arrives = 0
+	apart := run(t, play.Config{Profile: parse(t, device), Streams: streams, Merge: 1})
+	for i, x := range apart.Records[:6] {
+		if want := []int{0, 0, 1, 1, 2, 2}[i]; x.Chunk != want {
+			t.Errorf("kept apart, task %d is of chunk %d, not %d: first come, first served", i, x.Chunk, want)
+		}
+	}
+}
