@@ -77,6 +77,8 @@ func (m *Model) Probe(ctx context.Context, p Probe) (ProbeResult, error) {
 			return ProbeResult{}, err
 		}
 	}
+	var delay machine.DelayMeter
+	defer delay.Close()
 	run := func(names []string) (probe.Result, error) {
 		o := p.Layout
 		o.Place, o.Streams = placement(names), 2
@@ -84,7 +86,7 @@ func (m *Model) Probe(ctx context.Context, p Probe) (ProbeResult, error) {
 		if err != nil {
 			return probe.Result{}, err
 		}
-		r, err := probe.Pair(ctx, e.e, probe.Options{A: a, B: b, Tokens: tokens, Trials: p.Trials, Delay: machine.RunDelay})
+		r, err := probe.Pair(ctx, e.e, probe.Options{A: a, B: b, Tokens: tokens, Trials: p.Trials, Delay: delay.Read})
 		if e := e.Close(); err == nil {
 			err = e
 		}

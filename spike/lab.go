@@ -40,7 +40,7 @@ type Lab interface {
 	Run(f func())                           // runs f where engines can be used
 	All(fs ...func())                       // runs functions side by side
 	Host(ctx context.Context) error         // a stream's own work before a step
-	Delay() (waited time.Duration, ok bool) // see machine.RunDelay
+	Delay() (waited time.Duration, ok bool) // see machine.DelayMeter
 }
 
 // A Unit is a unit of a lab.

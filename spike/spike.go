@@ -14,9 +14,9 @@
 // # Promises
 //
 // What is compared is measured in turn, so that a drift of the machine meets all
-// alike. Medians are over the trials in which no thread of the process waited
-// for a CPU for more than probe.Disturbed of the time; where none was left, over
-// all, and the counts say so. Cold times are apart from all others.
+// alike. Medians are over the trials in which workers waited for their CPU for no
+// more than probe.Disturbed of the time; where none was left, over all, and the
+// counts say so. Cold times are apart from all others.
 //
 // The tokens that others are compared with are those of a single stream on the
 // base placement. Simulated devices are measured in the same way as this
