@@ -76,16 +76,13 @@ func (c *chart) write(w io.Writer) error {
 			fmt.Fprintf(b, `<text class="c-ink" x="16" y="%d" font-weight="600">%s</text>`+"\n", y+15, html.EscapeString(x.group))
 			y += groupGap
 		}
-		color := slices.Index(labels, x.label)
-		if color < 0 {
-			color = len(labels)
-			labels = append(labels, x.label)
-		}
-		if !c.marked {
-			fmt.Fprintf(b, `<text class="c-ink" x="%d" y="%d" text-anchor="end">%s</text>`+"\n", chartLeft-10, y+13, html.EscapeString(x.label))
-		} else {
-			color = 0
-			fmt.Fprintf(b, `<text class="c-ink" x="%d" y="%d" text-anchor="end">%s</text>`+"\n", chartLeft-10, y+13, html.EscapeString(x.label))
+		fmt.Fprintf(b, `<text class="c-ink" x="%d" y="%d" text-anchor="end">%s</text>`+"\n", chartLeft-10, y+13, html.EscapeString(x.label))
+		color := 0
+		if !c.marked { // a colour for each label
+			if color = slices.Index(labels, x.label); color < 0 {
+				color = len(labels)
+				labels = append(labels, x.label)
+			}
 		}
 		fmt.Fprintf(b, `<rect fill="%s" x="%d" y="%d" width="%.2f" height="%d"/>`+"\n", fills[color%len(fills)], chartLeft, y, max(x.value*scale, 0.5), barHeight)
 		end := x.value * scale

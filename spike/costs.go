@@ -23,15 +23,18 @@ type ChunkTime struct {
 }
 
 // How long latencies are measured: windows of some steps, each as long as a
-// quiet moment of a busy machine may be.
+// quiet moment of a busy machine may be; fewer on a slow unit.
 const (
-	windows    = 12
-	windowTime = 25 * time.Millisecond
-	windowMost = 16 // steps
+	windows     = 12
+	windowTime  = 25 * time.Millisecond
+	windowMost  = 16 // steps
+	windowLeast = 3
+	stepsTime   = 2500 * time.Millisecond // of all windows
 )
 
 // latencies measures each chunk on each unit: cold, and warm in the steps of one
-// stream with everything on that unit, and in tasks of several streams.
+// stream with everything on that unit; and on the units that schedules will use
+// in tasks of several streams and of blocks.
 func (s *session) latencies(ctx context.Context) error {
 	if !s.known {
 		if err := s.describe(); err != nil {
@@ -39,14 +42,8 @@ func (s *session) latencies(ctx context.Context) error {
 		}
 	}
 	for _, u := range s.lab.Units() {
-		place := slices.Clone(s.o.Base)
-		on := false
-		for i := range place {
-			if s.lab.CanRun(i, u.Name) {
-				place[i], on = u.Name, true
-			}
-		}
-		if !on {
+		place := s.only(u.Name)
+		if !slices.Contains(place, u.Name) {
 			continue
 		}
 		x, err := s.rigs.get(ctx, place, longestPrompt)
@@ -65,15 +62,55 @@ func (s *session) latencies(ctx context.Context) error {
 			c := ChunkTime{Name: s.chunk(i), Unit: name, Cold: ms(x.first[i]), Warm: warm.median(i), Steps: warm.steps, Kept: warm.kept}
 			s.r.Chunks = append(s.r.Chunks, c)
 			s.raw.add(Line{Kind: "cold", Chunk: c.Name, Unit: name, MS: &c.Cold})
+			if !s.known {
+				one := []plan.Sample{{N: 1, Time: milliseconds(c.Warm)}}
+				s.costs.Chunks[i].On[name] = plan.Cost{Rows: one, Streams: slices.Clone(one), Cold: x.first[i]}
+			}
 		}
-		if s.known {
-			continue
+		if !s.known {
+			s.wake(warm)
+			if host := milliseconds(median(warm.host)); s.costs.Host == 0 || host < s.costs.Host {
+				s.costs.Host = host
+			}
 		}
-		if err := s.learn(ctx, x, u.Name, warm); err != nil {
-			return fmt.Errorf("chunks on %s: %w", u.Name, err)
+	}
+	if s.known {
+		return nil
+	}
+	for _, name := range s.used() {
+		x, err := s.rigs.get(ctx, s.only(name), longestPrompt)
+		if err != nil {
+			return err
+		}
+		for _, learn := range []func(context.Context, *rig, string) error{s.merged, s.blocks} {
+			if err := learn(ctx, x, name); err != nil {
+				return fmt.Errorf("chunks on %s: %w", name, err)
+			}
 		}
 	}
 	return nil
+}
+
+// only is the placement with everything on a unit that can be there.
+func (s *session) only(unit string) []string {
+	place := slices.Clone(s.o.Base)
+	for i := range place {
+		if s.lab.CanRun(i, unit) {
+			place[i] = unit
+		}
+	}
+	return place
+}
+
+// used are the units that schedules will use, the base's first.
+func (s *session) used() []string {
+	var out []string
+	for _, name := range slices.Concat(s.o.Base, s.o.Moved, []string{s.single()}) {
+		if name != "" && !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func (s *session) chunk(i int) string { return fmt.Sprintf("c%d", i+1) }
@@ -155,9 +192,13 @@ func (s *session) steps(ctx context.Context, x *rig) (chain, error) {
 	p := s.lab.Prompts()[0]
 	const warmup = 2
 	n := 1
+	begin := x.e.Now()
 	for w := -1; w < windows || quiet.kept < all.steps/3 && w < 3*windows; w++ {
 		if ctx.Err() != nil {
 			return all, context.Cause(ctx)
+		}
+		if w >= windowLeast && x.e.Now().Sub(begin) > stepsTime {
+			break
 		}
 		tokens := n
 		if w < 0 {
@@ -206,26 +247,6 @@ func (c *chain) add(x *rig, steps int) {
 		}
 		last = r.End
 	}
-}
-
-// learn fills the costs of a unit in: of one row, of a row of several streams,
-// and of the rows of a block.
-func (s *session) learn(ctx context.Context, x *rig, name string, warm chain) error {
-	for i := range s.costs.Chunks {
-		if x.place[i] != name {
-			continue
-		}
-		one := milliseconds(warm.median(i))
-		s.costs.Chunks[i].On[name] = plan.Cost{Rows: []plan.Sample{{N: 1, Time: one}}, Streams: []plan.Sample{{N: 1, Time: one}}, Cold: x.first[i]}
-	}
-	if host := median(warm.host); len(warm.host) > 0 && (s.costs.Host == 0 || milliseconds(host) < s.costs.Host) {
-		s.costs.Host = milliseconds(host)
-	}
-	s.wake(warm)
-	if err := s.merged(ctx, x, name); err != nil {
-		return err
-	}
-	return s.blocks(ctx, x, name)
 }
 
 // wake takes how long units took to begin when they were at rest.
