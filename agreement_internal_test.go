@@ -19,6 +19,9 @@ type faulty struct {
 	change func(logits []float32) error
 }
 
+// Kind is of its own: its bits are not those of the unit below.
+func (f *faulty) Kind() string { return "faulty" }
+
 func (f *faulty) Bind() {
 	if b, ok := f.Unit.(unit.Binder); ok {
 		b.Bind()

@@ -103,28 +103,39 @@ func (m *Model) VerifyUnit(ctx context.Context, t UnitTest) (UnitReport, error) 
 	if t.hooks.unit == nil {
 		t.hooks = unitHooks{conformance.Checks(), openNamed, m.Open}
 	}
-	// Both exist and the model fits before anything takes time.
-	for _, name := range []string{t.Against, t.Unit} {
-		u, err := t.hooks.unit(name)
+	// Both exist and the layout makes sense before anything takes time.
+	for _, x := range []struct {
+		name string
+		kind *string
+	}{{t.Against, &r.AgainstKind}, {t.Unit, &r.Kind}} {
+		o := t.Options
+		o.Place = x.name
+		if _, err := m.layout(o); err != nil {
+			return r, err
+		}
+		u, err := t.hooks.unit(x.name)
 		if err != nil {
 			return r, err
 		}
+		*x.kind = u.Kind()
 		if err := u.Close(); err != nil {
-			return r, fmt.Errorf("closing unit %s: %w", name, err)
+			return r, fmt.Errorf("closing unit %s: %w", x.name, err)
 		}
 	}
-	kind, reference, _, err := conform(ctx, t, t.Against)
-	if err != nil {
-		return r, err
+	if r.Kind != r.AgainstKind {
+		// Units of one kind have the same kernels; the suite runs once then.
+		reference, _, err := conform(ctx, t, t.Against)
+		if err != nil {
+			return r, err
+		}
+		if len(reference.Failures) > 0 {
+			f := reference.Failures[0]
+			return r, fmt.Errorf("the reference, unit %s, fails %d of %d checks of the conformance suite itself; %s: %s",
+				t.Against, len(reference.Failures), reference.Checks, f.Check, f.Error)
+		}
 	}
-	r.AgainstKind = kind
-	if len(reference.Failures) > 0 {
-		f := reference.Failures[0]
-		return r, fmt.Errorf("the reference, unit %s, fails %d of %d checks of the conformance suite itself; %s: %s",
-			t.Against, len(reference.Failures), reference.Checks, f.Check, f.Error)
-	}
-	var lost error
-	if r.Kind, r.Conformance, lost, err = conform(ctx, t, t.Unit); err != nil {
+	var lost, err error
+	if r.Conformance, lost, err = conform(ctx, t, t.Unit); err != nil {
 		return r, err
 	}
 	if lost == nil {
@@ -155,11 +166,11 @@ func openNamed(name string) (unit.Unit, error) {
 }
 
 // conform runs the suite on a unit. A unit that is lost ends it.
-func conform(ctx context.Context, t UnitTest, name string) (kind string, r ConformanceReport, lost, err error) {
+func conform(ctx context.Context, t UnitTest, name string) (r ConformanceReport, lost, err error) {
 	r.Failures = []CheckFailure{}
 	u, err := t.hooks.unit(name)
 	if err != nil {
-		return "", r, nil, err
+		return r, nil, err
 	}
 	defer func() {
 		if e := u.Close(); e != nil && lost == nil {
@@ -169,7 +180,7 @@ func conform(ctx context.Context, t UnitTest, name string) (kind string, r Confo
 	for _, c := range t.hooks.suite {
 		failure := c.Run(ctx, u)
 		if ctx.Err() != nil {
-			return u.Kind(), r, nil, context.Cause(ctx)
+			return r, nil, context.Cause(ctx)
 		}
 		r.Checks++
 		if t.Checked != nil {
@@ -181,10 +192,10 @@ func conform(ctx context.Context, t UnitTest, name string) (kind string, r Confo
 		r.Failures = append(r.Failures, CheckFailure{c.Name, failure.Error()})
 		var gone *unit.LostError
 		if errors.As(failure, &gone) {
-			return u.Kind(), r, failure, nil
+			return r, failure, nil
 		}
 	}
-	return u.Kind(), r, nil, nil
+	return r, nil, nil
 }
 
 func (m *Model) unitAgreement(ctx context.Context, t UnitTest) (a Agreement, err error) {

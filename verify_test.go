@@ -24,7 +24,7 @@ func faultyHooks(m *Model, change func([]float32) error) unitHooks {
 	}
 	// A part of the suite is enough here.
 	suite := slices.DeleteFunc(conformance.Checks(), func(c conformance.Check) bool {
-		return !slices.Contains([]string{"operations/F32", "cache/copy", "errors/cancelled"}, c.Name)
+		return !slices.Contains([]string{"operations/F32", "errors/bad-task", "errors/cancelled"}, c.Name)
 	})
 	return unitHooks{suite, named, func(ctx context.Context, o Options) (*Engine, error) {
 		if o.Place != "faulty" {
