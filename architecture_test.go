@@ -52,6 +52,7 @@ var floors = map[string]struct {
 	"unit/sim/play":    {6, nil},
 	"probe":            {6, nil},
 	"plan":             {6, nil},
+	"measure":          {7, nil},
 	"trace":            {6, nil},
 	"speed":            {6, nil},
 	"tally":            {6, nil},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tandemrun/tandem/plan"
 	"github.com/tandemrun/tandem/unit/sim"
@@ -155,6 +156,11 @@ func (p Planning) prepare(room int) (Planning, error) {
 func (p Planning) work() plan.Work {
 	return plan.Work{Streams: p.Streams, Prompt: p.Prompt, Tokens: p.Tokens}
 }
+
+// stagger is the time between the begins of streams on this machine: those that
+// begin at the very same time, to a microsecond, would be merged from the first
+// task on, which is nothing to rely on.
+const stagger = 500 * time.Microsecond
 
 // PlanDevice plans for a device that is not at hand, by its profile: the name of
 // one that ships, or a file (docs/devices.md). With Verify the best two plans

@@ -38,8 +38,10 @@ type Costs struct {
 // A Unit is a compute unit with one queue.
 type Unit struct {
 	Name   string
-	Driver string        // units of one driver run one task at a time; "" is the unit's own
-	Wake   time.Duration // until a task begins on a unit that had nothing to do
+	Driver string // units of one driver run one task at a time; "" is the unit's own
+	// Wake is until a task begins on a unit that had nothing to do, and WakeSoon
+	// where that was for no longer than Awake.
+	Wake, WakeSoon, Awake time.Duration
 	// Never are units that this one cannot be used beside, such as a set of cores
 	// that has some of its own.
 	Never []string

@@ -90,10 +90,14 @@ func newFlow(c *Costs, s Schedule, w Work) *flow {
 			}
 		}
 	}
-	for range w.Streams {
+	for i := range w.Streams {
 		st := &stream{last: make([]*task, len(c.Chunks)), prompt: w.Prompt}
 		f.streams = append(f.streams, st)
-		f.turns = append(f.turns, st)
+		if w.Stagger > 0 && i > 0 {
+			f.sleep(st, int64(i)*int64(w.Stagger))
+		} else {
+			f.turns = append(f.turns, st)
+		}
 	}
 	return f
 }
@@ -229,8 +233,13 @@ func (f *flow) enqueue(t *task) {
 		return
 	}
 	u.idle = false
-	if wake := int64(f.c.Units[u.index].Wake); wake > 0 {
-		f.sleep(u, wake)
+	x := f.c.Units[u.index]
+	wake := x.Wake
+	if f.now-u.since <= int64(x.Awake) {
+		wake = x.WakeSoon
+	}
+	if wake > 0 {
+		f.sleep(u, int64(wake))
 	} else {
 		f.turns = append(f.turns, u)
 	}

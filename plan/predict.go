@@ -14,12 +14,15 @@ type Schedule struct {
 	Merge     int      // most streams of a task; 0 is as many as wait, 1 keeps them apart
 }
 
-// Work is sequences that come at once: each evaluates a prompt and generates
-// tokens.
+// Work is sequences: each evaluates a prompt and generates tokens.
 type Work struct {
 	Streams int
 	Prompt  int // tokens, at least 1
 	Tokens  int // at least 1
+	// Stagger is the time between their arrivals. Streams that come at the very
+	// same time are merged from the first task on and stay so; real ones never
+	// come at the very same time.
+	Stagger time.Duration
 }
 
 // A Prediction is what a schedule makes of some work.

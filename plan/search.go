@@ -33,8 +33,8 @@ type Problem struct {
 	Goal Goal
 	// Blocks are the block sizes to try.
 	Blocks []int
-	// Gain is by how much a plan on several units must be better than the best
-	// one on a single unit to come before it, as 0.05: what predictions may err.
+	// Gain is by how much a plan must be better than one with fewer units or
+	// chunks to come before it, as 0.05: what predictions may err.
 	Gain float64
 	// Fits, if not nil, tells the memory that a plan takes on each unit and
 	// whether it fits. It is called for plans that would be among the best.
@@ -201,7 +201,10 @@ func (s *search) all() error {
 	single := false
 	for _, l := range layouts {
 		one := len(slices.Compact(slices.Sorted(slices.Values(l.placement)))) == 1
-		if single && len(s.best) >= s.Top && l.bound < s.worst() && !one {
+		if own := s.best[fmt.Sprint(l.placement)]; own != nil && l.bound < s.Goal.score(own) {
+			continue // another of the same units is better
+		}
+		if len(s.best) >= s.Top && l.bound < s.worst() && (single || !one) {
 			continue
 		}
 		single = single || one
@@ -310,11 +313,17 @@ func (s *search) try(l layout) error {
 		}
 	}
 	for _, streams := range s.streams {
-		p, err := s.schedule(costs, l, streams)
+		p, err := s.decode(costs, l, streams)
 		if err != nil {
 			return err
 		}
 		old := s.best[p.pattern()]
+		if s.Goal == GoalDecode && old != nil && s.Goal.score(old) > s.Goal.score(p) {
+			continue
+		}
+		if err := s.prompts(p); err != nil {
+			return err
+		}
 		if old != nil && !s.before(p, old) {
 			continue
 		}
@@ -333,19 +342,19 @@ func (s *search) try(l layout) error {
 	return nil
 }
 
-// schedule finds the best merging for decoding and the best block for prompts
-// of a layout with so many streams at once.
-func (s *search) schedule(costs *Costs, l layout, streams int) (*Plan, error) {
-	decode, prompts := s.Work, s.Work
-	decode.Prompt, prompts.Tokens = 1, 1
+// decode finds the best merging for decoding of a layout with so many streams
+// at once.
+func (s *search) decode(costs *Costs, l layout, streams int) (*Plan, error) {
+	work := s.Work
+	work.Prompt = 1
 	p := &Plan{Cuts: l.cuts, Costs: costs}
-	x := Schedule{Placement: l.placement, Streams: streams, Block: slices.Max(s.Blocks)}
+	x := Schedule{Placement: l.placement, Streams: streams, Block: s.Blocks[0]}
 	for _, m := range s.merges {
 		if m == 1 && streams == 1 {
 			continue
 		}
 		x.Merge = m
-		d, err := Predict(costs, x, decode)
+		d, err := Predict(costs, x, work)
 		if err != nil {
 			return nil, err
 		}
@@ -354,20 +363,27 @@ func (s *search) schedule(costs *Costs, l layout, streams int) (*Plan, error) {
 			p.Schedule, p.Decode = x, d
 		}
 	}
-	x = p.Schedule
+	p.Energy = energyOf(costs, p.Decode, work.Streams*work.Tokens)
+	return p, nil
+}
+
+// prompts finds the best block size of a plan for prompts: the largest, unless
+// another is surely better.
+func (s *search) prompts(p *Plan) error {
+	work, x := s.Work, p.Schedule
+	work.Tokens = 1
 	for i, b := range s.Blocks { // the largest first
 		x.Block = b
-		d, err := Predict(costs, x, prompts)
+		d, err := Predict(p.Costs, x, work)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s.found.Predicted++
-		if i == 0 || d.TTFT < p.Prefill.TTFT {
+		if i == 0 || d.TTFT.Seconds()*(1+s.Gain) < p.Prefill.TTFT.Seconds() {
 			p.Block, p.Prefill = b, d
 		}
 	}
-	p.Energy = energyOf(costs, p.Decode, s.Work.Streams*s.Work.Tokens)
-	return p, nil
+	return nil
 }
 
 // finish puts the best plans in order.
@@ -392,17 +408,27 @@ func (s *search) finish() (Found, error) {
 	})
 	if base != nil {
 		f.Baseline = *base
-		// The best single unit comes first unless something is surely better.
-		if s.Goal.better(plans[0], base) < 1+s.Gain {
-			i := slices.Index(plans, base)
-			copy(plans[1:i+1], plans[:i])
-			plans[0] = base
+	}
+	// What is surely better comes first, and of the rest what is simplest.
+	first := 0
+	for i, p := range plans {
+		if s.Goal.better(plans[0], p) < 1+s.Gain && simpler(p, plans[first]) {
+			first = i
 		}
 	}
+	best := plans[first]
+	copy(plans[1:first+1], plans[:first])
+	plans[0] = best
 	for _, p := range plans[:min(len(plans), s.Top)] {
 		f.Plans = append(f.Plans, *p)
 	}
 	return f, nil
+}
+
+// simpler reports whether a uses fewer units than b, or as many and fewer
+// chunks.
+func simpler(a, b *Plan) bool {
+	return cmp.Or(cmp.Compare(len(a.Units()), len(b.Units())), cmp.Compare(len(a.Placement), len(b.Placement))) < 0
 }
 
 // before orders plans: by score, and where scores are equal by what is simpler.

@@ -5,7 +5,8 @@ type station struct {
 	index   int // in Costs.Units
 	driver  *driver
 	queue   []*task
-	idle    bool // waits for a task
+	idle    bool  // waits for a task
+	since   int64 // when it began to
 	batch   []*task
 	rows    []int   // of the batch's parts
 	parts   []int64 // what is left to do for the batch, in turn
@@ -43,7 +44,7 @@ func (u *station) resume(f *flow) {
 		}
 		u.batch = u.batch[:0]
 		if len(u.queue) == 0 {
-			u.idle = true
+			u.idle, u.since = true, f.now
 			return
 		}
 		u.pick(f)

@@ -82,11 +82,21 @@ func (p *planCmd) Run(c *console) (err error) {
 	return printPlans(c.out, plans)
 }
 
-func (p *planCmd) find(ctx context.Context, c *console, o tandem.Planning) (tandem.Plans, error) {
-	if p.Device == "" {
-		return tandem.Plans{}, errors.New("--device: give a device profile; measuring this machine is not part of this version")
+// find plans for the device, or for the model on this machine.
+func (p *planCmd) find(ctx context.Context, c *console, o tandem.Planning) (plans tandem.Plans, err error) {
+	if p.Device != "" {
+		return tandem.PlanDevice(ctx, p.Device, o)
 	}
-	return tandem.PlanDevice(ctx, p.Device, o)
+	m, err := p.load()
+	if err != nil {
+		return plans, err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	if isTerminal(c.err) {
+		o.Progress = func(what string) { fmt.Fprintf(c.err, "\r%s\x1b[K", what) }
+		defer fmt.Fprint(c.err, "\r\x1b[K")
+	}
+	return m.Plan(ctx, o)
 }
 
 // printPlans prints plans for a person.
