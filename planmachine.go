@@ -105,7 +105,7 @@ func (m *Model) Plan(ctx context.Context, o Planning) (Plans, error) {
 	problem := plan.Problem{
 		Costs: costs, Join: true, Most: o.Chunks, Work: work, Goal: plan.Goal(o.Goal), Top: o.Top,
 		Blocks: measure.BlockSizes(min(o.Prompt, l.o.Block)), Gain: planGain,
-		Fits: func(p *plan.Plan) (bool, error) { return m.fits(p, o, ranges, host.Memory.Available) },
+		Fits: func(p *plan.Plan) (bool, error) { return m.planFits(p, o, ranges, host.Memory.Available) },
 	}
 	out, err := search(ctx, problem)
 	if err != nil {
@@ -145,9 +145,9 @@ func (p *Plan) options(o Planning) Options {
 	return out
 }
 
-// fits sees what a plan takes of each unit's memory. All units of this machine
+// planFits sees what a plan takes of each unit's memory. All units of this machine
 // share its memory; the limit of each is what the others leave.
-func (m *Model) fits(p *plan.Plan, o Planning, pieces []model.Range, available int64) (bool, error) {
+func (m *Model) planFits(p *plan.Plan, o Planning, pieces []model.Range, available int64) (bool, error) {
 	x := planOf(p)
 	for i, piece := range x.Boundaries {
 		x.Boundaries = slices.Clone(x.Boundaries)
@@ -275,8 +275,8 @@ func costsFile(key []string) (string, error) {
 	return filepath.Join(dir, "tandem", fmt.Sprintf("costs-%x.json", sum[:8])), nil
 }
 
-// kept is the file of costs.
-type kept struct {
+// costsRecord is the file of costs.
+type costsRecord struct {
 	Of    []string    `json:"of"`
 	Costs *plan.Costs `json:"costs"`
 }
@@ -288,7 +288,7 @@ func readCosts(file string, key []string) *plan.Costs {
 	if err != nil {
 		return nil
 	}
-	var k kept
+	var k costsRecord
 	if json.Unmarshal(data, &k) != nil || !slices.Equal(k.Of, key) || k.Costs == nil || k.Costs.Check() != nil {
 		return nil
 	}
@@ -302,7 +302,7 @@ func writeCosts(file string, key []string, c *plan.Costs) (err error) {
 			err = fmt.Errorf("keeping measured costs: %w", err)
 		}
 	}()
-	data, err := json.MarshalIndent(kept{key, c}, "", " ")
+	data, err := json.MarshalIndent(costsRecord{key, c}, "", " ")
 	if err != nil {
 		return err
 	}

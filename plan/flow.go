@@ -65,7 +65,7 @@ func newFlow(c *Costs, s Schedule, w Work) *flow {
 				drivers[d] = &driver{}
 			}
 			j = len(f.units)
-			f.units = append(f.units, &station{index: k, driver: drivers[d], idle: true, rate: 1})
+			f.units = append(f.units, &station{index: k, place: j, driver: drivers[d], idle: true, rate: 1})
 		}
 		f.at[i] = f.units[j]
 	}
@@ -91,7 +91,7 @@ func newFlow(c *Costs, s Schedule, w Work) *flow {
 		}
 	}
 	for i := range w.Streams {
-		st := &stream{last: make([]*task, len(c.Chunks)), prompt: w.Prompt}
+		st := &stream{last: make([]*task, len(c.Chunks)), lines: make([]line, len(f.units)), prompt: w.Prompt}
 		f.streams = append(f.streams, st)
 		if w.Stagger > 0 && i > 0 {
 			f.sleep(st, int64(i)*int64(w.Stagger))
@@ -225,9 +225,26 @@ func (t *task) need(earlier *task) {
 	t.waits++
 }
 
-// enqueue puts a task that can start into its unit's queue.
+// A line is the tasks of one stream at one unit that could start: one is in the
+// unit's queue or hands, and the others stand behind it.
+type line struct {
+	busy   bool
+	behind []*task
+}
+
+// enqueue puts a task that can start into its stream's line.
 func (f *flow) enqueue(t *task) {
 	u := f.at[t.chunk]
+	if l := &t.b.s.lines[u.place]; l.busy {
+		l.behind = append(l.behind, t)
+	} else {
+		l.busy = true
+		f.add(u, t)
+	}
+}
+
+// add puts a task into a unit's queue.
+func (f *flow) add(u *station, t *task) {
 	u.queue = append(u.queue, t)
 	if !u.idle {
 		return
@@ -243,6 +260,19 @@ func (f *flow) enqueue(t *task) {
 	} else {
 		f.turns = append(f.turns, u)
 	}
+}
+
+// leave takes a task that is done out of its stream's line.
+func (f *flow) leave(t *task) {
+	u := f.at[t.chunk]
+	if l := &t.b.s.lines[u.place]; len(l.behind) > 0 {
+		next := l.behind[0]
+		l.behind = l.behind[1:]
+		f.add(u, next)
+	} else {
+		l.busy = false
+	}
+	f.finish(t)
 }
 
 // finish frees what waited for a task.

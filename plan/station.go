@@ -3,6 +3,7 @@ package plan
 // A station is a unit: its queue and what it has in hand.
 type station struct {
 	index   int // in Costs.Units
+	place   int // in flow.units
 	driver  *driver
 	queue   []*task
 	idle    bool  // waits for a task
@@ -40,7 +41,7 @@ func (u *station) resume(f *flow) {
 			continue
 		}
 		for _, t := range u.batch {
-			f.finish(t)
+			f.leave(t)
 		}
 		u.batch = u.batch[:0]
 		if len(u.queue) == 0 {

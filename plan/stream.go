@@ -9,6 +9,7 @@ type stream struct {
 	flying []*block
 	awaits *block
 	last   []*task // newest task of each chunk
+	lines  []line  // by unit
 	times  []int64 // of its tokens
 }
 
@@ -51,15 +52,15 @@ func (s *stream) resume(f *flow) {
 		}
 		s.times = append(s.times, f.now)
 		if len(s.times) == f.w.Tokens {
-			f.leave()
+			f.part()
 			return
 		}
 		s.prompt, s.ready = 1, false
 	}
 }
 
-// leave gives a slot to who waits for one.
-func (f *flow) leave() {
+// part gives a slot to who waits for one.
+func (f *flow) part() {
 	if len(f.seekers) == 0 {
 		f.free++
 		return
