@@ -58,7 +58,7 @@ func (l *lister) attention(op program.Attention) {
 	c, q, out := l.caches[op.Cache], l.view(op.Q), l.view(op.Out)
 	group := op.Heads / c.KVHeads
 	l.add(compute.Dispatch{
-		Variant: variant("attention", half(c.kv), uint32(t.heads), uint32(t.rows), uint32(c.KeyDim), uint32(c.ValueDim)),
+		Variant: variant("attention", uint32(c.kv), uint32(t.heads), uint32(t.rows), uint32(c.KeyDim), uint32(c.ValueDim)),
 		Op:      op.Name(), Rows: rows.String(),
 		Bind: []compute.Binding{q.bind, out.bind, c.k, c.v, l.rowTable(rows), l.section(l.up, l.tilings[k].sec).bind},
 		Push: push(q.col, q.stride, out.col, out.stride, words(c.kv, c.KeyWidth()), words(c.kv, c.ValueWidth()), c.rows, c.Window, group, op.Scale),

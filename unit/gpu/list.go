@@ -250,11 +250,12 @@ func (l *lister) rope(op program.Rope) {
 	}, groups(heads*pairs), n, views(op.X), views(op.X))
 }
 
-func half(kv unit.KV) uint32 {
-	if kv == unit.F16 {
-		return 1
+// storeParts is how many invocations of store.comp write a row of n values.
+func storeParts(kv unit.KV, n int) int {
+	if kv == unit.Q8_0 {
+		return (n + 63) / 64 // two blocks, which are whole words
 	}
-	return 0
+	return words(kv, n)
 }
 
 func (l *lister) store(op program.Store) {
@@ -264,8 +265,8 @@ func (l *lister) store(op program.Store) {
 	}
 	c, k, v := l.caches[op.Cache], l.view(op.K), l.view(op.V)
 	l.add(compute.Dispatch{
-		Variant: variant("store", half(c.kv)), Op: op.Name(), Rows: program.All.String(),
+		Variant: variant("store", uint32(c.kv)), Op: op.Name(), Rows: program.All.String(),
 		Bind: []compute.Binding{k.bind, v.bind, c.k, c.v, l.rowTable(program.All)},
 		Push: push(k.col, k.stride, op.K.Width, v.col, v.stride, op.V.Width, c.rows),
-	}, groups(words(c.kv, op.K.Width)+words(c.kv, op.V.Width)), n, views(op.K, op.V), views(wholeCache(c.Layer)))
+	}, groups(storeParts(c.kv, op.K.Width)+storeParts(c.kv, op.V.Width)), n, views(op.K, op.V), views(wholeCache(c.Layer)))
 }

@@ -1,6 +1,7 @@
 package gpu
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -170,7 +171,7 @@ func (s *single) compare(t *testing.T, dev compute.Device, inputs [][]float32, n
 			pos += m
 		}
 	}
-	want := s.reference(t, inputs, n)
+	want := s.reference(t, inputs, n, o.KV)
 	for i, x := range want {
 		d := math.Abs(float64(x)-float64(got[i])) / (1 + math.Abs(float64(x)))
 		if math.IsNaN(float64(x)) != math.IsNaN(float64(got[i])) || math.IsInf(float64(x), 0) && x != got[i] {
@@ -184,9 +185,9 @@ func (s *single) compare(t *testing.T, dev compute.Device, inputs [][]float32, n
 }
 
 // reference is what the evaluator makes of the inputs.
-func (s *single) reference(t *testing.T, inputs [][]float32, n int) []float32 {
+func (s *single) reference(t *testing.T, inputs [][]float32, n int, kv unit.KV) []float32 {
 	t.Helper()
-	var e program.Evaluator
+	e := program.Evaluator{KV: kv.Type()}
 	first := &program.Program{Logits: -1}
 	tokens := make([]int32, n)
 	for i := range tokens {
@@ -297,7 +298,7 @@ func TestEmbed(t *testing.T) {
 			s.Ops = []program.Op{program.Embed{Table: weight(t, typ, 97, cols, 1), Col: lo, Out: v, Scale: 0.75}}
 			s.out(v)
 			got, _ := s.compare(t, dev, nil, 97, []int{16}, options(16))
-			for i, x := range s.reference(t, nil, 97) {
+			for i, x := range s.reference(t, nil, 97, unit.F32) {
 				if x != got[i] {
 					t.Fatalf("row %d, column %d is %g, not %g", i/v.Width, i%v.Width, got[i], x)
 				}
@@ -344,7 +345,7 @@ func TestProducts(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for i, x := range s.reference(t, input, n) {
+				for i, x := range s.reference(t, input, n, unit.F32) {
 					r, o, sum := i/rows, i%rows, 1.0
 					for c, f := range input[0][r*cols : (r+1)*cols] {
 						sum += math.Abs(float64(f) * float64(w[o*cols+c]))
@@ -530,6 +531,8 @@ func TestAttention(t *testing.T) {
 		{12, 1, 32, 32, 0, unit.F32},
 		{2, 2, 512, 512, 0, unit.F16},
 		{10, 2, 512, 96, 66, unit.F32},
+		{4, 2, 64, 96, 70, unit.Q8_0},
+		{3, 3, 32, 32, 0, unit.Q8_0},
 	} {
 		t.Run(fmt.Sprintf("%d of %d, %d+%d, %d, %s", c.heads, c.kvHeads, c.key, c.value, c.window, c.kv), func(t *testing.T) {
 			const n = 97
@@ -541,11 +544,7 @@ func TestAttention(t *testing.T) {
 			var inputs [][]float32
 			for i, view := range []program.View{q, k, v} {
 				s.in(view)
-				x := random(uint64(i), n*view.Width, 1)
-				for j := range x { // exact in a half, so that the cache rounds nothing
-					x[j] = quant.F16ToF32(quant.F32ToF16(x[j]))
-				}
-				inputs = append(inputs, x)
+				inputs = append(inputs, random(uint64(i), n*view.Width, 1))
 			}
 			s.out(out)
 			var want []float32
@@ -568,13 +567,13 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// Halves in the cache are rounded as package quant does it.
+// Rows of the cache are rounded as package quant does it.
 func TestStore(t *testing.T) {
 	dev := device(t)
 	var s single
-	const width, n = 77, 5
-	k, v := s.buffer(width), s.buffer(1)
-	s.Caches = []program.Cache{{KVHeads: 1, KeyDim: width, ValueDim: 1, Own: true}}
+	const width, n = 96, 5
+	k, v := s.buffer(width), s.buffer(32)
+	s.Caches = []program.Cache{{KVHeads: 1, KeyDim: width, ValueDim: 32, Own: true}}
 	s.Ops = []program.Op{program.Store{K: k, V: v}}
 	s.in(k)
 	s.in(v)
@@ -583,24 +582,29 @@ func TestStore(t *testing.T) {
 		x[i] = float32(math.Ldexp(1+float64(i%7)/4096, i%60-40))
 	}
 	copy(x[250:], []float32{65504, 65519.99, 65520, -1e10, float32(math.Inf(-1)), 6e-8, 2.9e-8, 2.98e-8, 3e-8, 1e-40, float32(math.Copysign(0, -1)), float32(math.NaN())})
-	for _, kv := range []unit.KV{unit.F32, unit.F16} {
+	for _, kv := range unit.KVs() {
+		if kv == unit.Q8_0 {
+			for i, f := range x { // what is not finite has no meaning in a block
+				if math.Abs(float64(f)) > 65000 || f != f {
+					x[i] = 1
+				}
+			}
+		}
 		b := newBench(t, dev, &s.Program, unit.Options{Slots: 2, Context: 64, Block: n, KV: kv})
-		part := unit.Part{Slot: 1, Pos: 7, Tokens: make([]int32, n), In: []unit.Rows{{Data: x, Stride: width}, {Data: make([]float32, n), Stride: 1}}}
+		part := unit.Part{Slot: 1, Pos: 7, Tokens: make([]int32, n), In: []unit.Rows{{Data: x, Stride: width}, {Data: make([]float32, 32*n), Stride: 32}}}
 		b.run(&unit.Task{Parts: []unit.Part{part}})
 		got := make([]byte, b.caches[0].k.Size)
 		if err := dev.Transfer(compute.Move{At: b.caches[0].k, Data: got, Read: true}); err != nil {
 			t.Fatal(err)
 		}
-		w := words(kv, width)
-		for i, f := range x {
-			at := got[4*((64+7+i/width)*w):]
-			if kv == unit.F16 {
-				h := uint16(at[2*(i%width)]) | uint16(at[2*(i%width)+1])<<8
-				if want := quant.F32ToF16(f); h != want {
-					t.Errorf("%g is stored as %#x, not %#x", f, h, want)
-				}
-			} else if g := math.Float32frombits(uint32(at[4*(i%width)]) | uint32(at[4*(i%width)+1])<<8 | uint32(at[4*(i%width)+2])<<16 | uint32(at[4*(i%width)+3])<<24); g != f && g == g {
-				t.Errorf("%g is stored as %g", f, g)
+		rowBytes := int(kv.Size(width))
+		want := make([]byte, rowBytes)
+		for r := range n {
+			if err := kv.Type().Quantize(want, x[r*width:(r+1)*width]); err != nil {
+				t.Fatal(err)
+			}
+			if at := 4 * (64 + 7 + r) * words(kv, width); !bytes.Equal(got[at:at+rowBytes], want) {
+				t.Errorf("%s: row %d is stored as %x, not %x", kv, r, got[at:at+rowBytes], want)
 			}
 		}
 		b.close()

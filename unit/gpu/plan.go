@@ -65,12 +65,7 @@ type cache struct {
 }
 
 // words is the number of 32-bit words of a cache row of n values.
-func words(kv unit.KV, n int) int {
-	if kv == unit.F16 {
-		return (n + 1) / 2
-	}
-	return n
-}
+func words(kv unit.KV, n int) int { return int(kv.Size(n)+3) / 4 }
 
 // A matrix is a buffer of the program: rows of stride floats, a multiple of 4.
 type matrix struct {

@@ -28,7 +28,7 @@ layout(push_constant) uniform Push {
     float scale;
 };
 
-layout(constant_id = 0) const uint HALF = 0;
+layout(constant_id = 0) const uint KV = 0; // as unit.KV numbers the types
 layout(constant_id = 1) const uint HEADS = 1;
 layout(constant_id = 2) const uint ROWS = 1;
 layout(constant_id = 3) const uint KEY = 64;   // values of a key
@@ -36,6 +36,7 @@ layout(constant_id = 4) const uint VALUE = 64; // values of a value
 
 #include "float.glsl"
 
+const uint F32 = 0, F16 = 1, Q8_0 = 2;
 const uint TILE = HEADS * ROWS;           // at most 8
 const uint COLUMNS = (VALUE + 63u) / 64u; // of an invocation; TILE · COLUMNS is at most 32
 
@@ -44,15 +45,17 @@ shared float score[8 * 64];
 shared float rescale[8];
 shared float largest[8];
 
-float key_at(uint row, uint i) {
-    if (HALF == 0u) return uintBitsToFloat(K[row * k_stride + i]);
-    return half_float(K[row * k_stride + i / 2u] >> (16u * (i & 1u)) & 0xffffu);
-}
+// VALUE_AT is value i of row r of a cache of words X.
+#define VALUE_AT(X, r, stride, i) \
+    uint o = (r) * stride; \
+    if (KV == F32) return uintBitsToFloat(X[o + i]); \
+    if (KV == F16) return half_float(X[o + i / 2u] >> (16u * (i & 1u)) & 0xffffu); \
+    uint b = 4u * o + i / 32u * 34u, q = b + 2u + i % 32u; \
+    float d = half_float(X[b >> 2] >> (8u * (b & 2u)) & 0xffffu); \
+    return d * float(bitfieldExtract(int(X[q >> 2]), int(8u * (q & 3u)), 8));
 
-float value_at(uint row, uint i) {
-    if (HALF == 0u) return uintBitsToFloat(V[row * v_stride + i]);
-    return half_float(V[row * v_stride + i / 2u] >> (16u * (i & 1u)) & 0xffffu);
-}
+float key_at(uint row, uint i) { VALUE_AT(K, row, k_stride, i) }
+float value_at(uint row, uint i) { VALUE_AT(V, row, v_stride, i) }
 
 void main() {
     uint lane = gl_LocalInvocationID.x;
