@@ -26,6 +26,7 @@ type abCmd struct {
 	Repetitions int      `short:"r" default:"10" placeholder:"N" help:"Quiet pairs of trials to keep, at least 5. Default: 10."`
 	N           int      `short:"n" default:"64" placeholder:"N" help:"Tokens of a trial; of batch, of each answer. Default: 64."`
 	Prompt      string   `default:"Tell me a story." placeholder:"TEXT" help:"The prompt of run. Default: 'Tell me a story.'"`
+	Quality     bool     `help:"Also compare the logits of both over the 20 fixed prompts, up to -n tokens each."`
 	JSON        bool     `name:"json" help:"Print a JSON object for each comparison."`
 }
 
@@ -36,6 +37,7 @@ func (abCmd) Help() string {
     tandem ab -m model.gguf --a '--specialize on' --b '--specialize off'
     tandem ab --a '' --b '' --env-b LLM_DECODE_QOS=utility --primary itl_p90
     tandem ab --of batch --a '--streams 1' --b '--streams 4' --json
+    tandem ab -m model.gguf --a '--kv f32' --b '--kv q8_0' --quality
     tandem ab -m model.gguf --set seeds
 
 Trials run in turn, A B A B, each a process of its own that loads the model,
@@ -71,6 +73,8 @@ type abOutput struct {
 	Rule    string `json:"rule"`
 	Verdict string `json:"verdict"`
 	tandem.ComparisonResult
+	Memory  *abMemory         `json:"memory"`            // as planned
+	Quality *tandem.Agreement `json:"quality,omitempty"` // of B, with A for the reference
 }
 
 // Run compares.
@@ -148,7 +152,9 @@ func (k *abCmd) compare(ctx context.Context, c *console, log *tandem.PowerLog, x
 	}
 	out.ComparisonResult = r
 	out.Verdict = verdictOf(r)
-	return out, nil
+	pairs.clear()
+	err = trials.layouts(ctx, c, &out)
+	return out, err
 }
 
 // verdictOf is the verdict in words.
@@ -212,6 +218,7 @@ func (out abOutput) print(to io.Writer) error {
 		}
 		fmt.Fprintf(to, "tokens: they differ, first in pair %d at %s %d\n", out.Divergence.Pair+1, what, out.Divergence.Index)
 	}
+	out.printLayouts(to)
 	for _, note := range out.Notes {
 		fmt.Fprintf(to, "note: %s\n", note)
 	}
