@@ -184,7 +184,7 @@ func TestBatchErrors(t *testing.T) {
 		{"streams", []string{"--streams", "0", in, out}, "--streams 0"},
 		{"limit", []string{"-n", "-1", in, out}, "-n -1"},
 		{"temperature", []string{"--temp", "-1", in, out}, "--temp -1"},
-		{"unit", []string{"--place", "gpu", in, "new"}, `"gpu"`},
+		{"unit", []string{"--place", "npu", in, "new"}, `"npu"`},
 		{"no vocabulary", []string{"-m", noVocabFile, in, "new"}, "no_vocab"},
 	} {
 		for i, x := range test.args {

@@ -77,9 +77,9 @@ func TestErrors(t *testing.T) {
 		{"no vocabulary, tokenize", []string{"tokenize", "-m", noVocabFile, "Hi"}, 1, []string{"no_vocab"}},
 		{"no vocabulary, detokenize", []string{"detokenize", "-m", noVocabFile, "1"}, 1, []string{"no_vocab"}},
 
-		{"unit", []string{"run", "--place", "gpu", "Hi"}, 1, []string{`"gpu"`, "tandem units"}},
+		{"unit", []string{"run", "--place", "npu", "Hi"}, 1, []string{`"npu"`, "tandem units"}},
 		{"unit of a chunk", []string{"run", "--place", "c1=npu", "Hi"}, 1, []string{`"npu"`}},
-		{"unit in inspect", []string{"inspect", "--place", "gpu"}, 1, []string{`"gpu"`}},
+		{"unit in inspect", []string{"inspect", "--place", "npu"}, 1, []string{`"npu"`}},
 		{"core", []string{"run", "--place", "cpu:99999", "Hi"}, 1, []string{"cpu:99999"}},
 		{"chunk", []string{"run", "--place", "c9=cpu", "Hi"}, 1, []string{"--place", "c9", "c4"}},
 		{"chunk of prefill", []string{"run", "--place-prefill", "c9=cpu", "Hi"}, 1, []string{"--place-prefill", "c9", "c4"}},

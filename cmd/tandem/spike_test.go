@@ -22,16 +22,9 @@ func TestSpikeDevice(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	var s struct {
-		Overlap float64 `json:"overlap_factor"`
-		Results []struct {
-			Placement string
-			Streams   int
-			Tokens    bool `json:"tokens_equal"`
-		}
-	}
+	var s public.SpikeSummary
 	decode(t, succeed(t, "", "spike", "--device", "mac-studio", "--json", "--streams", "1", "--trials", "1", "-n", "4", "--move", "c3=gpu"), &s)
-	if len(s.Results) == 0 || !s.Results[0].Tokens {
+	if len(s.Results) == 0 || !s.Results[0].TokensEqual {
 		t.Errorf("summary %+v", s)
 	}
 }
@@ -40,7 +33,8 @@ func TestSpikeDevice(t *testing.T) {
 func TestSpikeEmbedded(t *testing.T) {
 	var s public.SpikeSummary
 	decode(t, succeed(t, "", "spike", "-m", "embedded", "--json", "--move", "c3=cpu", "-n", "8", "--trials", "1", "--probes", "1", "--streams", "1,2"), &s)
-	if len(s.Chunks) != 8 || len(s.Results) < 6 || s.Moved != "c1=cpu:0,c2=cpu:0,c3=cpu,c4=cpu:0" || s.Usable != 0 {
+	// four on each unit, and on a GPU where there is one
+	if len(s.Chunks) < 8 || len(s.Chunks)%4 != 0 || len(s.Results) < 6 || s.Moved != "c1=cpu:0,c2=cpu:0,c3=cpu,c4=cpu:0" || s.Usable != 0 {
 		t.Errorf("%d chunks, %d results, moved %s, usable %g", len(s.Chunks), len(s.Results), s.Moved, s.Usable)
 	}
 	for _, r := range s.Results {
