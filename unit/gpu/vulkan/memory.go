@@ -3,6 +3,7 @@ package vulkan
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -139,13 +140,15 @@ func (d *Device) Import(data []byte) (Range, error) {
 	offset := first % align
 	size := (offset + uintptr(len(data)) + align - 1) / align * align
 	b := &Buffer{d: d, size: int64(size), kind: "imported"}
-	if err := b.imported(unsafe.Add(unsafe.Pointer(&data[0]), -int(offset))); err != nil {
+	if err := b.imported(first - offset); err != nil {
 		return Range{}, errors.Join(fmt.Errorf("importing %d bytes: %w", len(data), err), b.Close())
 	}
+	runtime.KeepAlive(data)
 	return Range{b, int64(offset), int64(len(data))}, nil
 }
 
-func (b *Buffer) imported(at unsafe.Pointer) error {
+// imported takes the address as a number: it may lie before the allocation.
+func (b *Buffer) imported(at uintptr) error {
 	d := b.d
 	ext := externalMemoryBufferCreateInfo{next{sType: typeExternalMemoryBufferCreateInfo}, hostAllocation}
 	info := bufferCreateInfo{next: next{typeBufferCreateInfo, unsafe.Pointer(&ext)}, size: uint64(b.size), usage: usage}
@@ -155,7 +158,7 @@ func (b *Buffer) imported(at unsafe.Pointer) error {
 	var need memoryRequirements
 	d.fn.do(d.fn.getBufferMemoryRequirements, d.handle, uintptr(b.handle), uintptr(unsafe.Pointer(&need)))
 	host := memoryHostPointerProperties{next: next{sType: typeMemoryHostPointerProperties}}
-	if err := d.note(d.fn.call(d.fn.getMemoryHostPointerProperties, d.handle, hostAllocation, uintptr(at), uintptr(unsafe.Pointer(&host)))); err != nil {
+	if err := d.note(d.fn.call(d.fn.getMemoryHostPointerProperties, d.handle, hostAllocation, at, uintptr(unsafe.Pointer(&host)))); err != nil {
 		return err
 	}
 	t, ok := d.info.memoryType(Local, need.types&host.types)

@@ -278,7 +278,7 @@ type memoryAllocateInfo struct {
 type importMemoryHostPointerInfo struct {
 	next
 	handleType  uint32
-	hostPointer unsafe.Pointer
+	hostPointer uintptr
 }
 
 type memoryHostPointerProperties struct {
