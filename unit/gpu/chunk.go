@@ -88,7 +88,7 @@ func (c *Chunk) compile(ctx context.Context) error {
 	if o.Slots < 1 || o.Context < 1 || o.Block < 1 {
 		return fmt.Errorf("a chunk of %d slots, %d positions and blocks of %d rows", o.Slots, o.Context, o.Block)
 	}
-	if err := o.KV.Check(c.p, unit.F32, unit.F16); err != nil {
+	if err := o.KV.Check(c.p, unit.KVs()...); err != nil {
 		return err
 	}
 	start := time.Now()

@@ -36,7 +36,7 @@ func cause(err error) error {
 func (v *vulkanDevice) Limits() compute.Limits {
 	i := v.d.Info()
 	l := compute.Limits{Binding: i.Limits.StorageRange, Align: i.Limits.StorageAlign, Allocation: i.Limits.Allocation, Groups: i.Limits.Groups}
-	if i.Type == vulkan.CPU && i.Features.SubgroupShuffle {
+	if i.Type == vulkan.CPU && i.Features.SubgroupBallot {
 		// Wider subgroups are used as several of 32 lanes.
 		l.Lanes = 1
 		for l.Lanes < 32 && 2*l.Lanes <= i.Limits.Subgroup {

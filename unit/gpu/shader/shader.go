@@ -33,12 +33,19 @@ type Kernel struct {
 	Constants int
 	// SPIRV is the module; its entry point is "main".
 	SPIRV []byte
+	// MSL is the source for Metal; its entry point is "main0", storage buffer i is
+	// buffer i, and the push constants are buffer [PushIndex]. It is empty for
+	// matrow, which software drivers use.
+	MSL string
 }
+
+// PushIndex is the number of the buffer of push constants in MSL.
+const PushIndex = 8
 
 // Invocations is the size of a workgroup of every kernel.
 const Invocations = 64
 
-//go:embed spirv/*.spv
+//go:embed spirv/*.spv msl/*.metal
 var modules embed.FS
 
 // kernels are all kernels, without their modules.
@@ -66,11 +73,19 @@ func Names() []string {
 // Lookup returns a kernel by name.
 func Lookup(name string) (Kernel, error) {
 	for _, k := range kernels {
-		if k.Name == name {
-			var err error
-			k.SPIRV, err = modules.ReadFile("spirv/" + name + ".spv")
+		if k.Name != name {
+			continue
+		}
+		var err error
+		if k.SPIRV, err = modules.ReadFile("spirv/" + name + ".spv"); err != nil {
 			return k, err
 		}
+		if name != "matrow" {
+			var source []byte
+			source, err = modules.ReadFile("msl/" + name + ".metal")
+			k.MSL = string(source)
+		}
+		return k, err
 	}
 	return Kernel{}, fmt.Errorf("there is no kernel %q", name)
 }

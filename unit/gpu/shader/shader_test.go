@@ -3,9 +3,12 @@ package shader
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,23 +20,25 @@ func TestGenerated(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it compiles")
 	}
-	version, err := exec.Command("glslangValidator", "--version").Output()
-	if err != nil {
-		t.Skip("glslangValidator is not installed: ", err)
-	}
-	first, _, _ := strings.Cut(string(version), "\n")
-	used, err := os.ReadFile("spirv/compiler.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if first != strings.TrimSpace(string(used)) {
-		t.Skipf("the modules were made with %q, and %q is installed", strings.TrimSpace(string(used)), first)
+	for _, x := range [][]string{{"spirv/compiler.txt", "glslangValidator", "--version"}, {"msl/compiler.txt", "spirv-cross", "--revision"}} {
+		version, err := exec.Command(x[1], x[2]).CombinedOutput()
+		if err != nil {
+			t.Skipf("%s is not installed: %v", x[1], err)
+		}
+		used, err := os.ReadFile(x[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.HasPrefix(version, used) {
+			t.Skipf("the kernels were made with %s, and %s is installed", used, version)
+		}
 	}
 	dir := t.TempDir()
 	if out, err := exec.Command("go", "run", "./gen", "-o", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	compare(t, dir, "spirv/*")
+	compare(t, dir, "msl/*")
 }
 
 // compare compares the files of a pattern with those made anew.
@@ -169,6 +174,46 @@ func TestModules(t *testing.T) {
 		}
 		if bindings != k.Bindings || constants != k.Constants || push != k.Push {
 			t.Errorf("%s has %d bindings, %d constants and %d words of push constants, the table says %d, %d and %d", name, bindings, constants, push, k.Bindings, k.Constants, k.Push)
+		}
+	}
+}
+
+// The Metal sources take what the lists of dispatches give: buffers and push
+// constants by number, specialisation constants, 64 invocations.
+func TestMetalSources(t *testing.T) {
+	buffer := regexp.MustCompile(`\[\[buffer\((\d+)\)\]\]`)
+	constant := regexp.MustCompile(`\[\[function_constant\((\d+)\)\]\]`)
+	for _, name := range Names() {
+		k, err := Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "matrow" {
+			continue
+		}
+		count := func(re *regexp.Regexp) map[string]int {
+			out := map[string]int{}
+			for _, m := range re.FindAllStringSubmatch(k.MSL, -1) {
+				out[m[1]]++
+			}
+			return out
+		}
+		want := map[string]int{fmt.Sprint(PushIndex): 1}
+		for i := range k.Bindings {
+			want[fmt.Sprint(i)] = 1
+		}
+		if got := count(buffer); !maps.Equal(got, want) {
+			t.Errorf("%s takes buffers %v", name, got)
+		}
+		want = map[string]int{}
+		for i := range k.Constants {
+			want[fmt.Sprint(i)] = 1
+		}
+		if got := count(constant); !maps.Equal(got, want) {
+			t.Errorf("%s takes constants %v, not %d", name, got, k.Constants)
+		}
+		if !strings.Contains(k.MSL, "kernel void main0(") || !strings.Contains(k.MSL, "uint3(64u, 1u, 1u)") {
+			t.Errorf("%s: no entry point main0 of 64 invocations", name)
 		}
 	}
 }

@@ -79,6 +79,7 @@ type Features struct {
 	Float16             bool
 	IntegerDot          bool // products of packed 8-bit values
 	SubgroupArithmetic  bool // sums over a subgroup
+	SubgroupBallot      bool // values of one lane for all
 	SubgroupShuffle     bool
 	HostImport          bool // buffers in memory of the process
 	Budget              bool // heaps tell what is free
@@ -175,11 +176,11 @@ func (v *Instance) properties(d *Info) {
 	if sizes.minSubgroupSize > 0 {
 		d.Limits.SubgroupRange = [2]int{int(sizes.minSubgroupSize), int(sizes.maxSubgroupSize)}
 	}
-	const compute, arithmetic, shuffle = 0x20, 4, 0x10
+	const compute, arithmetic, ballot, shuffle = 0x20, 4, 8, 0x10
 	in := func(op uint32) bool {
 		return v11.subgroupSupportedStages&compute != 0 && v11.subgroupSupportedOperations&op != 0
 	}
-	d.Features.SubgroupArithmetic, d.Features.SubgroupShuffle = in(arithmetic), in(shuffle)
+	d.Features.SubgroupArithmetic, d.Features.SubgroupBallot, d.Features.SubgroupShuffle = in(arithmetic), in(ballot), in(shuffle)
 }
 
 func (v *Instance) features(d *Info) {
