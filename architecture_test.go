@@ -47,6 +47,7 @@ var floors = map[string]struct {
 	"unit/gpu":         {4, []string{"unit/gpu/compute", "unit/gpu/shader", "unit/gpu/vulkan"}},
 	"unit/gpu/compute": {4, nil},
 	"unit/gpu/shader":  {4, nil},
+	"unit/gpu/metal":   {4, []string{"unit/gpu/compute", "unit/gpu/shader"}},
 	"unit/gpu/vulkan":  {4, []string{"unit/gpu/compute", "unit/gpu/shader"}},
 	"engine":           {5, nil},
 	"unit/sim/play":    {6, nil},
