@@ -159,7 +159,7 @@ func (d *Device) blit(f func(encoder Object)) error {
 		encoder = d.rt.Send(c, "blitCommandEncoder")
 	}
 	if encoder == 0 {
-		return errors.New("Metal makes no command buffer")
+		return errors.New("no command buffer from Metal")
 	}
 	f(encoder)
 	d.rt.Send(encoder, "endEncoding")

@@ -23,7 +23,7 @@ import (
 
 // ErrNoMetal is the error of Open on other systems than macOS, and on machines
 // without a device.
-var ErrNoMetal = errors.New("Metal needs macOS and a device that has it")
+var ErrNoMetal = errors.New("there is no Metal here: it needs macOS and a device")
 
 // An Object is an Objective-C object; 0 is nil.
 type Object uintptr

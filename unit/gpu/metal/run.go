@@ -120,7 +120,7 @@ func (d *Device) Run(ctx context.Context, cs compute.Commands) error {
 		}
 		b := d.rt.Send(d.queue, "commandBuffer")
 		if b == 0 {
-			return errors.New("Metal makes no command buffer")
+			return errors.New("no command buffer from Metal")
 		}
 		if err := d.encode(b, c, lo, hi); err != nil {
 			return err
@@ -145,7 +145,7 @@ func (d *Device) Run(ctx context.Context, cs compute.Commands) error {
 func (d *Device) encode(b Object, c *commands, lo, hi int) error {
 	e := d.rt.Send(b, "computeCommandEncoderWithDispatchType:", uint64(dispatchConcurrent))
 	if e == 0 {
-		return errors.New("Metal makes no command encoder")
+		return errors.New("no command encoder from Metal")
 	}
 	last := Object(0)
 	for i := lo; i < hi; i++ {
