@@ -11,6 +11,7 @@ import (
 	"github.com/tandemrun/tandem/quant"
 	"github.com/tandemrun/tandem/speed"
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
+	"github.com/tandemrun/tandem/unit/gpu"
 )
 
 // A Benchmark says what to measure: for each depth the prefill of each prompt,
@@ -40,7 +41,8 @@ type BenchmarkSetup struct {
 	Threads    int // of all units
 	Block      int // most tokens of a prompt in one task
 	KV         string
-	Weights    int64 // bytes of weights that a decode step reads, as the file stores them
+	GPUs       []string // devices of the units that are one
+	Weights    int64    // bytes of weights that a decode step reads, as the file stores them
 }
 
 // A BenchmarkResult is what one test took and the ceiling it is held against.
@@ -162,11 +164,13 @@ func (m *Model) Benchmark(ctx context.Context, b Benchmark, each func(BenchmarkR
 		return err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	gauge, err := newGauge(cores)
-	if err != nil {
-		return err
+	var gauge *speed.Gauge // the ceilings of GPUs are not measured
+	if len(cores) > 0 {
+		if gauge, err = newGauge(cores); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, gauge.Close()) }()
 	}
-	defer func() { err = errors.Join(err, gauge.Close()) }()
 	if b.Ready != nil {
 		b.Ready()
 	}
@@ -215,6 +219,13 @@ func (m *Model) setup(o Options) (BenchmarkSetup, []int, error) {
 		c, err := unitCores(name, host)
 		if err != nil {
 			return s, nil, err
+		}
+		if gpu.Is(name) {
+			d, err := findGPU(name)
+			if err != nil {
+				return s, nil, err
+			}
+			s.GPUs = addNew(s.GPUs, d.Name)
 		}
 		if o.Threads > 0 {
 			c = c[:min(len(c), o.Threads)]

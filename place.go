@@ -12,6 +12,7 @@ import (
 	"github.com/tandemrun/tandem/unit/cpu"
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
 	"github.com/tandemrun/tandem/unit/gpu"
+	"github.com/tandemrun/tandem/unit/gpu/vulkan"
 )
 
 // defaultUnit is the unit of chunks that no placement names.
@@ -80,12 +81,16 @@ func openUnits(names []string, threads int, qos machine.QoS) ([]unit.Unit, int, 
 	return out, workers, nil
 }
 
-// unitCores are the cores of a unit, by the system's numbers, none for a GPU; or
-// an error if there is no such unit.
+// unitCores are the cores of a unit, by the system's numbers: for a GPU none, or
+// those that its software driver may use. It is an error if there is no such
+// unit.
 func unitCores(name string, m *machine.Machine) ([]int, error) {
 	if gpu.Is(name) {
-		_, err := findGPU(name)
-		return nil, err
+		d, err := findGPU(name)
+		if err != nil || d.Type != vulkan.CPU {
+			return nil, err
+		}
+		return m.Usable(), nil
 	}
 	kind, _, _ := strings.Cut(name, ":")
 	if kind != "cpu" {

@@ -99,7 +99,7 @@ func (r Result) Rates() []float64 { return Rates(float64(r.Tokens()), r.Samples)
 // A Bench runs tests on an engine.
 type Bench struct {
 	Engine *engine.Engine
-	Gauge  *Gauge
+	Gauge  *Gauge // nil measures no ceilings
 	// Program is that of all layers; work is counted by it.
 	Program     *program.Program
 	Repetitions int
@@ -153,6 +153,9 @@ func (b *Bench) Run(ctx context.Context, t Test) (r Result, err error) {
 const warmSteps = 8
 
 func (b *Bench) gauge(r *Result) {
+	if b.Gauge == nil {
+		return
+	}
 	if r.Prompt == 0 || b.TimeOps {
 		r.Read = append(r.Read, b.Gauge.Read())
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tandemrun/tandem"
@@ -146,8 +147,8 @@ func markdownResults(c *console, streams bool) func(tandem.BenchmarkResult) erro
 		mean, deviation := r.Rate()
 		value, unit := ceiling(r)
 		cells := []string{
-			s.Model, size(s.Size), parameters(s.Parameters), "CPU", fmt.Sprint(s.Threads), fmt.Sprint(r.Streams), r.Test,
-			fmt.Sprintf("%.2f ± %.2f", mean, deviation), fmt.Sprintf("%.1f %s", value, unit), percent(r.Share),
+			s.Model, size(s.Size), parameters(s.Parameters), backends(s), fmt.Sprint(s.Threads), fmt.Sprint(r.Streams), r.Test,
+			fmt.Sprintf("%.2f ± %.2f", mean, deviation), unavailable(value, "%.1f "+unit), unavailable(100*r.Share, "%.1f %%"),
 		}
 		if !streams {
 			cells = slices.Delete(cells, at, at+1)
@@ -156,7 +157,26 @@ func markdownResults(c *console, streams bool) func(tandem.BenchmarkResult) erro
 	}
 }
 
-// ceiling is the test's own ceiling.
+// backends names the kinds of units, as llama-bench does.
+func backends(s tandem.BenchmarkSetup) string {
+	switch len(s.GPUs) {
+	case 0:
+		return "CPU"
+	case len(s.Units):
+		return "Vulkan"
+	}
+	return "CPU,Vulkan"
+}
+
+// unavailable writes a figure that may not have been measured.
+func unavailable(value float64, format string) string {
+	if value == 0 {
+		return "unavailable"
+	}
+	return fmt.Sprintf(format, value)
+}
+
+// ceiling is the test's own ceiling; 0 was not measured.
 func ceiling(r tandem.BenchmarkResult) (value float64, unit string) {
 	if r.Prompt > 0 {
 		return r.Multiply / 1e9, "GOPS"
@@ -189,8 +209,8 @@ func resultRecord(r tandem.BenchmarkResult) record {
 		{"build_commit", revision()},
 		{"build_number", 0},
 		{"cpu_info", s.Processor},
-		{"gpu_info", ""},
-		{"backends", "CPU"},
+		{"gpu_info", strings.Join(s.GPUs, ", ")},
+		{"backends", backends(s)},
 		{"model_filename", s.File},
 		{"model_type", s.Model},
 		{"model_size", s.Size},
@@ -213,9 +233,9 @@ func resultRecord(r tandem.BenchmarkResult) record {
 		{"kernels", s.Kernels},
 		{"n_streams", r.Streams},
 		{"work", r.Work},
-		{"ceiling", value},
+		{"ceiling", known(value > 0, value)},
 		{"ceiling_unit", unit},
-		{"share", r.Share},
+		{"share", known(r.Share > 0, r.Share)},
 	}
 }
 

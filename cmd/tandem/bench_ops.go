@@ -106,14 +106,16 @@ func steps(r tandem.BenchmarkResult) string {
 	return fmt.Sprintf("%d steps", len(r.Samples)*r.Decoded)
 }
 
+// known is v, or null where it is not known.
+func known(ok bool, v any) any {
+	if !ok {
+		return nil
+	}
+	return v
+}
+
 // record is the row for machines. What is not known is null.
 func (x opRow) record(r tandem.BenchmarkResult) record {
-	known := func(ok bool, v any) any {
-		if !ok {
-			return nil
-		}
-		return v
-	}
 	return record{
 		{"model_filename", r.Setup.File}, {"model_type", r.Setup.Model}, {"n_threads", r.Setup.Threads},
 		{"n_prompt", r.Prompt}, {"n_gen", r.Decoded}, {"n_depth", r.Depth}, {"n_streams", r.Streams},
