@@ -1,6 +1,8 @@
 package tandem
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,6 +27,8 @@ type GPU struct {
 	Workgroup int      `json:"workgroup_invocations"`
 	Subgroup  int      `json:"subgroup_invocations"`
 	Lacks     []string `json:"lacks,omitempty"` // what it does without, which makes it slower or blind
+	// Handoffs are what MeasureGPUs measured.
+	Handoffs []HandoffCost `json:"handoffs,omitempty"`
 }
 
 // openGPU opens the unit of a name such as "gpu" or "gpu:0". A software driver
@@ -131,4 +135,39 @@ func ownMemory(name string) (total, free int64, err error) {
 		free = g.Free
 	}
 	return g.Memory, free, nil
+}
+
+// A HandoffCost is what it takes to bring rows of tasks or of caches to a GPU
+// ("in") or from it ("out"): CallUS microseconds once, and NSPerByte nanoseconds
+// for each byte.
+type HandoffCost struct {
+	What      string  `json:"what"`
+	CallUS    float64 `json:"call_us"`
+	NSPerByte float64 `json:"ns_per_byte"`
+}
+
+// MeasureGPUs adds to the GPUs of a host what handoffs to and from them cost.
+func MeasureGPUs(ctx context.Context, h *Host) error {
+	m, err := machine.Detect()
+	if err != nil {
+		return fmt.Errorf("finding the cores of this machine: %w", err)
+	}
+	for i := range h.Units {
+		x := &h.Units[i]
+		if x.GPU == nil || !x.Usable {
+			continue
+		}
+		u, err := openGPU(x.Name, m, 0, []string{x.Name})
+		if err != nil {
+			return err
+		}
+		costs, err := u.MeasureHandoffs(ctx)
+		if err = errors.Join(err, u.Close()); err != nil {
+			return err
+		}
+		for _, c := range costs {
+			x.GPU.Handoffs = append(x.GPU.Handoffs, HandoffCost{c.What, float64(c.Call.Nanoseconds()) / 1e3, c.PerByte})
+		}
+	}
+	return nil
 }

@@ -113,11 +113,14 @@ type Record struct {
 	Start, End  time.Time
 	// Handoff is what moved between units for this task: bytes of shared K and V
 	// rows copied in and out, bytes of rows taken from another unit's chunk
-	// without a copy, and the time the copies took, or taking those rows where
-	// the unit says that it took time (within Start and End).
+	// without a copy, and the time the copies took, or taking and giving those
+	// rows where the unit says that it took time (within Start and End).
 	CopiedBytes, PassedBytes int64
 	CopyTime                 time.Duration
 	CopyOutTime              time.Duration // of CopyTime, that at the end: rows for chunks on other units
+	// Device is how long the unit's device was at work, by its own clock; 0 where
+	// there is none or it does not tell. The rest of the task is the host's.
+	Device time.Duration
 	// Parts tells the streams of the task apart. It is nil unless Config.Observe
 	// is set.
 	Parts []RecordPart

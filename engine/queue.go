@@ -270,7 +270,7 @@ func (e *Engine) run(q *queue, batch []*task, job *unit.Task) (Record, error) {
 
 // compute runs a batch of tasks that are no fetches.
 func (e *Engine) compute(c *chunk, batch []*task, job *unit.Task, r *Record) error {
-	job.Parts, job.Handoff = job.Parts[:0], 0
+	*job = unit.Task{Parts: job.Parts[:0]}
 	for _, t := range batch {
 		if err := t.b.receive(t.at, r); err != nil {
 			return err
@@ -287,7 +287,9 @@ func (e *Engine) compute(c *chunk, batch []*task, job *unit.Task, r *Record) err
 		if err := c.c.Run(context.Background(), job); err != nil {
 			return err
 		}
-		r.CopyTime += job.Handoff
+		r.CopyTime += job.Handoff + job.Given
+		r.CopyOutTime += job.Given
+		r.Device = job.Device
 	}
 	for _, t := range batch {
 		if err := t.b.export(t.at, r); err != nil {

@@ -84,7 +84,7 @@ func (s *session) handoffs(c chain, place []string) {
 		}
 		var readers []way
 		for j := i + 1; j < len(place); j++ {
-			for _, src := range s.costs.Chunks[j].Reads {
+			for _, src := range slices.Concat(s.costs.Chunks[j].Takes, s.costs.Chunks[j].Reads) {
 				if w := (way{place[i], place[j]}); src.From == i && place[j] != place[i] && !slices.Contains(readers, w) {
 					readers = append(readers, w)
 				}

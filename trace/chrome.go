@@ -133,12 +133,15 @@ func (c *chrome) tasks() {
 				"queued_us": micros(x.Start - p.Ready), "waited_for": c.t.waitedFor(p),
 			}
 		}
+		args := map[string]any{
+			"chunk": c.t.Chunks[x.Chunk], "rows": x.Rows, "wanted": x.Wanted, "parts": parts,
+			"copied_bytes": x.Copied, "passed_bytes": x.Passed,
+		}
+		if x.Device > 0 {
+			args["device_us"] = micros(x.Device)
+		}
 		c.add(x.Start, event{
-			Name: c.t.Chunks[x.Chunk] + " " + x.Streams() + x.moving(), Cat: "task", Ph: "X", TID: tid, Dur: at(x.End - x.Start),
-			Args: map[string]any{
-				"chunk": c.t.Chunks[x.Chunk], "rows": x.Rows, "wanted": x.Wanted, "parts": parts,
-				"copied_bytes": x.Copied, "passed_bytes": x.Passed,
-			},
+			Name: c.t.Chunks[x.Chunk] + " " + x.Streams() + x.moving(), Cat: "task", Ph: "X", TID: tid, Dur: at(x.End - x.Start), Args: args,
 		})
 		if x.CopyIn > 0 {
 			c.add(x.Start, event{Name: "copy in", Cat: "copy", Ph: "X", TID: tid, Dur: at(x.CopyIn), rank: rankCopy})

@@ -99,6 +99,7 @@ type Task struct {
 	Start, End      time.Duration
 	CopyIn, CopyOut time.Duration // at the task's begin and end: cache rows from and for other units
 	Copied, Passed  int64         // bytes copied, and taken from other units without a copy
+	Device          time.Duration // how long the unit's device was at work; 0 if none tells
 	Rows, Wanted    int           // of all parts
 	Parts           []Part        // one a stream
 }
@@ -165,7 +166,7 @@ func New(l Layout, records []engine.Record) (*Timeline, error) {
 	for i, r := range records {
 		x := Task{
 			Chunk: r.Chunk, Unit: r.Unit, Start: r.Start.Sub(t.Begin), End: r.End.Sub(t.Begin),
-			CopyIn: r.CopyTime - r.CopyOutTime, CopyOut: r.CopyOutTime, Copied: r.CopiedBytes, Passed: r.PassedBytes,
+			CopyIn: r.CopyTime - r.CopyOutTime, CopyOut: r.CopyOutTime, Copied: r.CopiedBytes, Passed: r.PassedBytes, Device: r.Device,
 			Rows: r.Rows, Wanted: r.Wanted,
 		}
 		for _, p := range r.Parts {

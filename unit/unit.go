@@ -144,6 +144,12 @@ type Task struct {
 	// that came from another unit. A unit that reads them where they are leaves
 	// it alone.
 	Handoff time.Duration
+	// Given is the same for putting the rows of Out where other units can read
+	// them.
+	Given time.Duration
+	// Device is how long the device that a unit drives was at work for the task,
+	// by the device's own clock; 0 if there is none or it does not tell.
+	Device time.Duration
 }
 
 // A Part is a block of one stream: its tokens, at positions Pos and up, in

@@ -10,7 +10,8 @@ import (
 )
 
 type unitsCmd struct {
-	JSON bool `name:"json" help:"Print one JSON object."`
+	Measure bool `help:"Measure what handing rows to each GPU and back costs."`
+	JSON    bool `name:"json" help:"Print one JSON object."`
 }
 
 // Help is shown by tandem units --help.
@@ -18,6 +19,7 @@ func (unitsCmd) Help() string {
 	return `Examples:
 
     tandem units
+    tandem units --measure
     tandem units --json
 
 The names are those that --place takes. Cores are those that this process may use.`
@@ -28,6 +30,13 @@ func (u *unitsCmd) Run(c *console) error {
 	h, err := tandem.Units()
 	if err != nil {
 		return err
+	}
+	if u.Measure {
+		ctx, stop := c.context()
+		defer stop()
+		if err := tandem.MeasureGPUs(ctx, &h); err != nil {
+			return cause(ctx, err)
+		}
 	}
 	if u.JSON {
 		return c.json(h)
@@ -66,6 +75,9 @@ func describeGPU(g *tandem.GPU) string {
 		g.Device, g.Type, g.API, g.Driver, memory, size(g.Binding), g.Workgroup, g.Subgroup)
 	if len(g.Lacks) > 0 {
 		out += "; without " + strings.Join(g.Lacks, ", ")
+	}
+	for _, x := range g.Handoffs {
+		out += fmt.Sprintf("; %s: %.1f µs and %.3f ns a byte", x.What, x.CallUS, x.NSPerByte)
 	}
 	return out
 }

@@ -260,17 +260,27 @@ func (c *Chunk) run(ctx context.Context, t *unit.Task, r run) error {
 	if err := c.unit.dev.Run(ctx, rec.commands); err != nil {
 		return err
 	}
+	total := time.Since(start)
+	busy, err := rec.commands.Busy()
+	if err != nil {
+		return err
+	}
+	t.Device += busy
 	if c.o.TimeOps {
 		took, err := rec.commands.Times()
 		if err != nil {
 			return err
 		}
-		c.times.add(rec.list, took, time.Since(start))
+		c.times.add(rec.list, took, total)
 	}
 	start = time.Now()
 	c.plan.take(r)
+	took := time.Since(start)
+	if len(c.p.Outputs) > 0 {
+		t.Given += took
+	}
 	if c.o.TimeOps {
-		c.times.host(time.Since(start))
+		c.times.host(took)
 	}
 	return nil
 }

@@ -105,31 +105,43 @@ func (v *vulkanDevice) pipeline(x compute.Variant) (*vulkan.Pipeline, error) {
 	return p, nil
 }
 
+// vulkanCommands have a timestamp before all dispatches and one behind all, or
+// behind each if they are timed.
 type vulkanCommands struct {
 	*vulkan.Recorded
-	n int
+	timed bool
 }
 
 // Times are the differences of the timestamps around the dispatches.
 func (c vulkanCommands) Times() ([]time.Duration, error) {
+	if !c.timed {
+		return nil, nil
+	}
 	stamps, err := c.Recorded.Times()
-	if err != nil || len(stamps) <= c.n {
+	if err != nil || len(stamps) < 2 {
 		return nil, cause(err)
 	}
-	out := make([]time.Duration, c.n)
+	out := make([]time.Duration, len(stamps)-1)
 	for i := range out {
 		out[i] = stamps[i+1] - stamps[i]
 	}
 	return out, nil
 }
 
+// Busy is the difference of the first timestamp and the last.
+func (c vulkanCommands) Busy() (time.Duration, error) {
+	stamps, err := c.Recorded.Times()
+	if err != nil || len(stamps) == 0 {
+		return 0, cause(err)
+	}
+	return stamps[len(stamps)-1], nil
+}
+
 func (v *vulkanDevice) Record(list []compute.Dispatch, timed bool) (compute.Commands, error) {
 	var err error
 	r, rerr := v.d.Record(func(c *vulkan.Commands) {
-		if timed {
-			c.Timestamp()
-		}
-		for _, x := range list {
+		c.Timestamp()
+		for i, x := range list {
 			var p *vulkan.Pipeline
 			if p, err = v.pipeline(x.Variant); err != nil {
 				return
@@ -148,7 +160,7 @@ func (v *vulkanDevice) Record(list []compute.Dispatch, timed bool) (compute.Comm
 			c.Bind(p, bind...)
 			c.Push(push)
 			c.Dispatch(x.Groups[0], x.Groups[1], x.Groups[2])
-			if timed {
+			if timed || i == len(list)-1 {
 				c.Timestamp()
 			}
 		}
@@ -159,7 +171,7 @@ func (v *vulkanDevice) Record(list []compute.Dispatch, timed bool) (compute.Comm
 		}
 		return nil, cause(errors.Join(err, rerr))
 	}
-	return vulkanCommands{r, len(list)}, nil
+	return vulkanCommands{r, timed}, nil
 }
 
 func (v *vulkanDevice) Run(ctx context.Context, c compute.Commands) error {

@@ -97,6 +97,9 @@ type Commands interface {
 	// Times are how long each dispatch took in the last Run; nil if they were
 	// not recorded timed or the device cannot tell.
 	Times() ([]time.Duration, error)
+	// Busy is how long the device was at work in the last Run, from the first
+	// dispatch to the last; 0 if it cannot tell.
+	Busy() (time.Duration, error)
 	Close() error
 }
 

@@ -115,7 +115,7 @@ func (b *Buffer) make(kind Kind) error {
 	if err := d.note(d.fn.call(d.fn.bindBufferMemory, d.handle, uintptr(b.handle), uintptr(b.memory), 0)); err != nil {
 		return err
 	}
-	if d.info.types[t].flags&sharedByAllSpec != sharedByAllSpec {
+	if d.info.types[t].flags&sharedByAllSpec != sharedByAllSpec || kind == Local && !d.info.Shared() {
 		return nil
 	}
 	var at *byte
