@@ -29,7 +29,7 @@ type Chunk struct {
 	recorded map[shape]*recording
 	clock    int // of uses of recordings
 	times    opTimes
-	cold     Cold
+	phases   []unit.Phase
 }
 
 // recording is the dispatches of a shape, ready to run.
@@ -37,14 +37,6 @@ type recording struct {
 	list     []compute.Dispatch
 	commands compute.Commands
 	used     int
-}
-
-// Cold is what a chunk cost once.
-type Cold struct {
-	Copied, InPlace int64         // bytes of weights copied to the device, and read where they are
-	Place           time.Duration // what that took
-	Shapes          int           // shapes recorded
-	Record          time.Duration // what that took, kernels included
 }
 
 // Compile puts a program's weights on the device and makes its caches, buffers
@@ -96,7 +88,15 @@ func (c *Chunk) compile(ctx context.Context) error {
 	if c.weights, err = place(ctx, c.unit.dev, c.p, o); err != nil {
 		return err
 	}
-	c.cold.Place, c.cold.Copied, c.cold.InPlace = time.Since(start), c.weights.copied, c.weights.inPlace
+	c.phase("weights", start, c.weights.copied)
+	if c.unit.info.Shared() && c.weights.copied > 0 {
+		why := c.weights.refused
+		if why == nil {
+			why = errors.New("it cannot import memory")
+		}
+		c.unit.notes = append(c.unit.notes, fmt.Sprintf("unit %s, layers %d..%d: %.1f MiB of weights were copied instead of read in place: %v",
+			c.unit.Name(), c.p.First, c.p.Last-1, float64(c.weights.copied)/(1<<20), why))
+	}
 	if err := c.makeCaches(); err != nil {
 		return err
 	}
@@ -105,6 +105,7 @@ func (c *Chunk) compile(ctx context.Context) error {
 	}
 	c.bytes.Weights, c.bytes.Tables = c.p.Bytes()
 	c.bytes.Buffers = c.plan.bytes()
+	c.phase("buffers", start, 0)
 	for _, rows := range []int{1, c.plan.rows} {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -113,8 +114,25 @@ func (c *Chunk) compile(ctx context.Context) error {
 			return err
 		}
 	}
+	c.phase("kernels", start, 0)
 	return nil
 }
+
+// phase notes that a part of compiling has ended, which began at start or where
+// the last one ended.
+func (c *Chunk) phase(name string, start time.Time, bytes int64) {
+	took := time.Since(start)
+	for _, p := range c.phases {
+		took -= p.Time
+	}
+	c.phases = append(c.phases, unit.Phase{Name: name, Time: took, Bytes: bytes})
+}
+
+// Phases are what came at compiling: "weights" (importing them, or copying
+// Bytes of them), "buffers" (and caches) and "kernels" (building those that the
+// device did not have yet, and recording the commands of a decode step and of a
+// full block); see [unit.Phased].
+func (c *Chunk) Phases() []unit.Phase { return c.phases }
 
 // makeCaches makes the chunk's own caches and its copies of others.
 func (c *Chunk) makeCaches() error {
@@ -194,7 +212,6 @@ func (c *Chunk) recording(s shape) (*recording, error) {
 			return nil, err
 		}
 	}
-	start := time.Now()
 	r := &recording{list: c.plan.list(s), used: c.clock}
 	var err error
 	if len(r.list) > 0 {
@@ -203,8 +220,6 @@ func (c *Chunk) recording(s shape) (*recording, error) {
 		}
 	}
 	c.recorded[s] = r
-	c.cold.Shapes++
-	c.cold.Record += time.Since(start)
 	return r, nil
 }
 
@@ -348,9 +363,6 @@ func (x *cache) moves(to []compute.Move, at compute.Binding, slot, pos, n, rowBy
 // they are in the file are counted too.
 func (c *Chunk) Bytes() unit.Bytes { return c.bytes }
 
-// Cold is what the chunk cost once so far.
-func (c *Chunk) Cold() Cold { return c.cold }
-
 // Close frees the chunk's memory on the device.
 func (c *Chunk) Close() error {
 	var err error
@@ -372,4 +384,5 @@ func (c *Chunk) Close() error {
 var _ interface {
 	unit.Chunk
 	unit.OpTimer
+	unit.Phased
 } = (*Chunk)(nil)
