@@ -18,10 +18,15 @@ type commands struct {
 	pipelines []Object // the device's
 	timed     bool
 	times     []time.Duration
+	busy      time.Duration
 }
 
 // Times are how long each dispatch took in the last Run; see [compute.Commands].
 func (c *commands) Times() ([]time.Duration, error) { return c.times, nil }
+
+// Busy is from the begin of the first command buffer of the last Run to the end
+// of the last; see [compute.Commands].
+func (c *commands) Busy() (time.Duration, error) { return c.busy, nil }
 
 // Close frees nothing: pipelines stay the device's.
 func (c *commands) Close() error { return nil }
@@ -129,13 +134,19 @@ func (d *Device) Run(ctx context.Context, cs compute.Commands) error {
 		buffers = append(buffers, b)
 		lo = hi
 	}
-	c.times = nil
+	c.times, c.busy = nil, 0
+	begin := 0.0
 	for i, b := range buffers {
 		if err := d.wait("running", b); err != nil {
 			return errors.Join(err, d.settle(buffers[i+1:]))
 		}
+		start, end := d.rt.Float(b, "GPUStartTime"), d.rt.Float(b, "GPUEndTime") // seconds
+		if i == 0 {
+			begin = start
+		}
+		c.busy = time.Duration(1e9 * (end - begin))
 		if c.timed {
-			c.times = append(c.times, time.Duration(1e9*(d.rt.Float(b, "GPUEndTime")-d.rt.Float(b, "GPUStartTime"))))
+			c.times = append(c.times, time.Duration(1e9*(end-start)))
 		}
 	}
 	return nil
