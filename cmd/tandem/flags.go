@@ -63,6 +63,7 @@ type layoutFlags struct {
 	Duty       string `placeholder:"PERCENT" help:"Let a unit be busy for at most this share of the time, such as 80%: it rests between tasks, and more when the machine is hot. Default: no rest."`
 
 	observe func(tandem.Record) // see tandem.Options
+	plan    string              // see planned
 	tally   *tandem.Tally       // the console's
 }
 

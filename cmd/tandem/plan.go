@@ -76,6 +76,11 @@ func (p *planCmd) Run(c *console) (err error) {
 	if err != nil {
 		return cause(ctx, err)
 	}
+	if p.Output != "" {
+		if err := plans.WritePlan(p.Output); err != nil {
+			return fmt.Errorf("-o: %w", err)
+		}
+	}
 	if p.JSON {
 		return c.json(plans)
 	}

@@ -18,6 +18,7 @@ type runCmd struct {
 	Raw     bool          `help:"Continue the prompt as it is, without the chat template. Control tokens in it are read as such."`
 	System  string        `placeholder:"TEXT" help:"System message."`
 	Profile bool          `help:"Print what decode steps take to stderr, at step 1 and each 10th (LLM_PROFILE_EVERY_STEP=1: each)."`
+	Plan    string        `placeholder:"auto|FILE" help:"Lay the model out as a plan says: a file of tandem plan -o, or auto to find one (measured once for a machine, model and version)."`
 	Trace   string        `placeholder:"FILE" help:"Write what ran when on which unit: FILE.json is a Chrome trace for ui.perfetto.dev, FILE.svg a picture."`
 	Trial   time.Duration `hidden:"" help:"Warm up, answer again and again for so long, and only then as the other flags say; for tandem ab."`
 	JSON    bool          `name:"json" help:"Print one JSON object instead of the text."`
@@ -62,7 +63,7 @@ func (r *runCmd) Run(c *console) (err error) {
 	ctx, stop := c.context()
 	defer stop()
 	var prompt []int32
-	s, err := c.prepare(ctx, r.modelFlags, r.layoutFlags, func(m *tandem.Model) (err error) {
+	s, err := c.prepare(ctx, r.modelFlags, r.layoutFlags.planned(r.Plan), func(m *tandem.Model) (err error) {
 		prompt, err = r.tokens(m, text)
 		return needsText(m, err)
 	})
@@ -93,6 +94,7 @@ func (r *runCmd) Run(c *console) (err error) {
 		if profile != nil {
 			profile.add(p)
 		}
+		s.watch(p)
 		return failed == nil
 	}
 	if r.Trial > 0 {
@@ -110,6 +112,7 @@ func (r *runCmd) Run(c *console) (err error) {
 	if failed != nil {
 		return fmt.Errorf("writing the answer: %w", failed)
 	}
+	defer func() { err = errors.Join(err, c.checkPlan(s)) }()
 	if r.JSON {
 		return errors.Join(err, c.jsonLine(s.answer(result)))
 	}

@@ -17,6 +17,8 @@ type session struct {
 	engine *tandem.Engine
 	stream *tandem.Stream
 	load   time.Duration // reading the file and preparing the weights
+	plan   *tandem.UsedPlan
+	begun  bool // the first token, which the prompt made, has come
 }
 
 // prepare loads the model and calls text, which finds out what to do with it
@@ -36,6 +38,9 @@ func (c *console) prepare(ctx context.Context, f modelFlags, l layoutFlags, text
 		return nil, errors.Join(err, m.Close())
 	}
 	begin = time.Now()
+	if o, err = s.lay(ctx, c, l, o); err != nil {
+		return nil, errors.Join(cause(ctx, err), m.Close())
+	}
 	p := c.progress()
 	o.Progress = p.update
 	s.engine, err = m.Open(ctx, o)
