@@ -72,7 +72,6 @@ func (e *Engine) submit(b *block) error {
 	e.flying++
 	if b.step {
 		e.stepping++
-		e.steps++
 	}
 	for _, t := range b.tasks {
 		if t.waits == 0 && !t.done {

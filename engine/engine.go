@@ -78,8 +78,7 @@ type Config struct {
 	Block        int // most rows of a stream in a task
 	// BlockBeside is the same for the prefill of a stream while other streams
 	// decode: what one of their steps may have to wait for. 0 means Block. Others
-	// decode if one of their steps is in flight or was begun since the stream's
-	// block before.
+	// decode if one of their steps is in flight or ended less than a second ago.
 	BlockBeside int
 	KV          unit.KV
 	// Merge is the most streams whose rows run as one task; 0 means as many as
@@ -172,9 +171,10 @@ type Engine struct {
 	opened  int       // streams so far
 	made    int       // tasks so far
 	flying  int       // blocks that are not done
-	// Blocks of decode that are not done, and begun so far.
-	stepping, steps int
-	closed          bool
+	// Blocks of decode that are not done, and the newest that are, of two streams.
+	stepping int
+	stepped  [2]step
+	closed   bool
 }
 
 // New compiles the chunks, those of different units side by side. It takes

@@ -330,7 +330,7 @@ func (e *Engine) finish(t *task, err error) {
 		return
 	}
 	if t.b.step {
-		e.stepping--
+		t.b.s.noteStep()
 	}
 	e.open(&t.b.finished)
 	if e.flying--; e.flying == 0 && e.closed {

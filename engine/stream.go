@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // A Stream is one sequence: its tokens so far and its slot in every chunk's
@@ -18,7 +19,6 @@ type Stream struct {
 	before []span  // held when the Forward in hand began
 	uses   []uses  // by chunk
 	lines  []line  // by unit
-	steps  int     // of all streams when the newest block was made
 	failed error   // why the blocks in flight are dropped
 	spare  []*block
 	recent []Record
@@ -142,7 +142,7 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 	for rest := tokens; len(rest) > 0 || len(flying) > 0; {
 		// A block behind another can only overlap it if there is another unit.
 		for len(rest) > 0 && len(flying) < len(s.e.queues) && failure == nil {
-			n := min(len(rest), s.blockSize(want, len(rest) == len(tokens)))
+			n := min(len(rest), s.blockSize(want))
 			b := s.block(ctx, route, pos, rest[:n], want, n == len(rest))
 			b.step = step
 			if err := s.e.submit(b); err != nil {
@@ -180,19 +180,52 @@ func (s *Stream) Forward(ctx context.Context, tokens []int32, want Want, each fu
 }
 
 // blockSize is how many tokens the next block has at most.
-func (s *Stream) blockSize(want Want, first bool) int {
+func (s *Stream) blockSize(want Want) int {
 	e := s.e
 	n := e.cfg.Block
 	if want == Every {
 		n = min(n, e.wanted)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.cfg.BlockBeside > 0 && (e.stepping > 0 || e.steps != s.steps && !first) {
+	if e.cfg.BlockBeside > 0 && s.beside() {
 		n = min(n, e.cfg.BlockBeside)
 	}
-	s.steps = e.steps
 	return n
+}
+
+// A step is when a stream had its newest step of decode.
+type step struct {
+	stream int // number
+	at     time.Time
+}
+
+// recently is for how long a stream counts as decoding after a step: its caller
+// may do something with the token before it asks for the next.
+const recently = time.Second
+
+// beside reports whether other streams decode.
+func (s *Stream) beside() bool {
+	e := s.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.stepped {
+		if x.stream != s.id && e.clock.Now().Sub(x.at) < recently {
+			return true
+		}
+	}
+	return e.stepping > 0
+}
+
+// noteStep notes that a step of the stream is done. e.mu is held.
+func (s *Stream) noteStep() {
+	e := s.e
+	e.stepping--
+	if e.cfg.BlockBeside == 0 {
+		return
+	}
+	if e.stepped[0].stream != s.id {
+		e.stepped[1] = e.stepped[0]
+	}
+	e.stepped[0] = step{s.id, e.clock.Now()}
 }
 
 func (s *Stream) block(ctx context.Context, route route, pos int, tokens []int32, want Want, final bool) *block {
