@@ -2,6 +2,7 @@ package spike
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -162,6 +163,33 @@ func reruns(streams []*engine.Stream, chunk int) []engine.Rerun {
 	return out
 }
 
+// size chooses how long the prompt is: as long as does not take too long on any
+// unit that schedules use.
+func (s *session) size(ctx context.Context) error {
+	n := longestPrompt
+	for _, name := range s.used() {
+		x, err := s.rigs.get(ctx, s.only(name), longestPrompt)
+		if err != nil {
+			return err
+		}
+		s.stage("a block on %s", name)
+		st, err := x.e.Stream(ctx)
+		if err != nil {
+			return err
+		}
+		d, err := s.block(ctx, x, st, firstBlock, nil)
+		st.Close()
+		if err != nil {
+			return fmt.Errorf("a block on %s: %w", name, err)
+		}
+		for n > shortestPrompt && d*time.Duration(n/firstBlock) > promptTime {
+			n /= 2
+		}
+	}
+	s.r.Prefill.Tokens, s.r.Prefill.Block = n, n/blocksOfPrompt
+	return nil
+}
+
 // blocks measures tasks of the rows of a block of a prompt, and of a whole one.
 func (s *session) blocks(ctx context.Context, x *rig, name string) error {
 	st, err := x.e.Stream(ctx)
@@ -170,17 +198,6 @@ func (s *session) blocks(ctx context.Context, x *rig, name string) error {
 	}
 	defer st.Close()
 	s.stage("chunks on %s, blocks of a prompt", name)
-	if s.r.Prefill.Tokens == 0 {
-		d, err := s.block(ctx, x, st, firstBlock, nil)
-		if err != nil {
-			return err
-		}
-		n := longestPrompt
-		for n > shortestPrompt && d*time.Duration(n/firstBlock) > promptTime {
-			n /= 2
-		}
-		s.r.Prefill.Tokens, s.r.Prefill.Block = n, n/blocksOfPrompt
-	}
 	for _, n := range []int{s.r.Prefill.Block, s.r.Prefill.Tokens} {
 		took := make([][]float64, len(x.place))
 		if _, err := s.block(ctx, x, st, n, took); err != nil {
@@ -207,7 +224,11 @@ func (s *session) block(ctx context.Context, x *rig, st *engine.Stream, n int, t
 	}
 	d := x.e.Now().Sub(begin)
 	disturbed := make([][]float64, len(took))
-	for range blockTrials {
+	trials := blockTrials
+	if d > promptTime {
+		trials = 1
+	}
+	for range trials {
 		for i := range took {
 			if s.costs.Chunks[i].WantedOnly {
 				continue

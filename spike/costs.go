@@ -77,6 +77,9 @@ func (s *session) latencies(ctx context.Context) error {
 	if s.known {
 		return nil
 	}
+	if err := s.size(ctx); err != nil {
+		return err
+	}
 	for _, name := range s.used() {
 		x, err := s.rigs.get(ctx, s.only(name), longestPrompt)
 		if err != nil {
