@@ -64,23 +64,28 @@ func (s *session) close() error {
 }
 
 // rehearse answers a prompt to no one: up to 16 tokens to warm up, and then the
-// whole answer as often as it takes to fill a time. Each answer has a stream of
-// its own, so that none finds its prompt in the caches.
+// whole answer as often as one more after it still fits into a time, by what the
+// last one took. Each answer has a stream of its own, so that none finds its
+// prompt in the caches.
 func (s *session) rehearse(ctx context.Context, prompt []int32, g tandem.Generation, d time.Duration) error {
 	g.Emit = nil
-	answer := func(g tandem.Generation) (err error) {
+	answer := func(g tandem.Generation) (took time.Duration, err error) {
+		begin := time.Now()
 		if _, err := s.stream.Generate(ctx, prompt, g); err != nil {
-			return err
+			return 0, err
 		}
+		took = time.Since(begin)
 		s.stream.Close()
 		s.stream, err = s.engine.NewStream(ctx)
-		return err
+		return took, err
 	}
+	const some = 16
 	warm := g
-	warm.MaxTokens = 16
-	err := answer(warm)
-	for begin := time.Now(); err == nil && time.Since(begin) < d; {
-		err = answer(g)
+	warm.MaxTokens = some
+	took, err := answer(warm)
+	took *= time.Duration(max(1, g.MaxTokens/some))
+	for begin := time.Now(); err == nil && time.Since(begin)+2*took < d; {
+		took, err = answer(g)
 	}
 	return err
 }
