@@ -44,7 +44,7 @@ var floors = map[string]struct {
 	"unit/cpu":         {4, []string{"unit/cpu/kernel"}},
 	"unit/cpu/kernel":  {4, nil},
 	"unit/sim":         {4, nil},
-	"unit/gpu":         {4, []string{"unit/gpu/compute", "unit/gpu/shader", "unit/gpu/vulkan"}},
+	"unit/gpu":         {4, []string{"unit/gpu/compute", "unit/gpu/metal", "unit/gpu/shader", "unit/gpu/vulkan"}},
 	"unit/gpu/compute": {4, nil},
 	"unit/gpu/shader":  {4, nil},
 	"unit/gpu/metal":   {4, []string{"unit/gpu/compute", "unit/gpu/shader"}},

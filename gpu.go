@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/unit/cpu"
@@ -21,10 +20,10 @@ type GPU struct {
 	Type      string   `json:"type"` // such as "discrete GPU" or "software driver"
 	API       string   `json:"api"`
 	Driver    string   `json:"driver"`
-	Memory    int64    `json:"memory_bytes"`         // of the device's own heaps
-	Free      int64    `json:"free_bytes,omitempty"` // of them, for this process; 0 if the driver does not tell
-	Binding   int64    `json:"buffer_range_bytes"`   // what a kernel sees of a buffer at most
-	Workgroup int      `json:"workgroup_invocations"`
+	Memory    int64    `json:"memory_bytes"`          // of the device's own heaps
+	Free      int64    `json:"free_bytes,omitempty"`  // of them, for this process; 0 if the driver does not tell
+	Binding   int64    `json:"buffer_range_bytes"`    // what a kernel sees of a buffer at most
+	Workgroup int      `json:"workgroup_invocations"` // at most; 0 if the device does not tell
 	Subgroup  int      `json:"subgroup_invocations"`
 	Lacks     []string `json:"lacks,omitempty"` // what it does without, which makes it slower or blind
 	// Handoffs are what MeasureGPUs measured.
@@ -42,7 +41,7 @@ func openGPU(name string, m *machine.Machine, threads int, names []string) (*gpu
 	if err != nil {
 		return nil, err
 	}
-	if d.Type == vulkan.CPU {
+	if d.Software {
 		taken := map[int]bool{}
 		for _, other := range names {
 			if !gpu.Is(other) {
@@ -64,10 +63,10 @@ func openGPU(name string, m *machine.Machine, threads int, names []string) (*gpu
 }
 
 // findGPU is the device that a unit's name means.
-func findGPU(name string) (vulkan.Info, error) {
+func findGPU(name string) (gpu.Info, error) {
 	devices, err := gpu.Devices(vulkan.Config{})
 	if err != nil {
-		return vulkan.Info{}, fmt.Errorf("unit %s: %w", name, err)
+		return gpu.Info{}, fmt.Errorf("unit %s: %w", name, err)
 	}
 	return gpu.Choose(name, devices)
 }
@@ -77,7 +76,7 @@ func findGPU(name string) (vulkan.Info, error) {
 func gpuUnits() []UnitInfo {
 	devices, err := gpu.Devices(vulkan.Config{})
 	if err == nil && len(devices) == 0 {
-		err = vulkan.ErrNoDriver
+		err = gpu.NoDevice()
 	}
 	if err != nil {
 		return []UnitInfo{{Name: "gpu", Why: err.Error()}}
@@ -85,7 +84,7 @@ func gpuUnits() []UnitInfo {
 	var out []UnitInfo
 	for _, d := range devices {
 		g := describeGPU(d)
-		u := UnitInfo{Name: fmt.Sprintf("gpu:%d", d.Index), Usable: d.Lacks == "", Why: d.Lacks, Kind: gpu.Kind(d), GPU: &g}
+		u := UnitInfo{Name: fmt.Sprintf("gpu:%d", d.Index), Usable: d.Lacks == "", Why: d.Lacks, Kind: d.Kind, GPU: &g}
 		if !u.Usable {
 			u.Kind = ""
 		}
@@ -94,28 +93,9 @@ func gpuUnits() []UnitInfo {
 	return out
 }
 
-func describeGPU(d vulkan.Info) GPU {
-	g := GPU{Device: d.Name, Type: d.Type.String(), API: "Vulkan " + d.API.String(), Driver: strings.TrimSpace(d.Driver),
-		Binding: d.Limits.StorageRange, Workgroup: d.Limits.Invocations, Subgroup: d.Limits.Subgroup}
-	for _, h := range d.Heaps {
-		if h.Device {
-			g.Memory += h.Size
-			g.Free += max(h.Free, 0)
-		}
-	}
-	for _, x := range []struct {
-		has  bool
-		what string
-	}{
-		{d.Features.HostImport || !d.Shared(), "import of mapped files (weights are copied)"},
-		{d.Limits.TimestampNanos > 0, "timestamps (operations are not timed)"},
-		{d.Features.Budget, "a memory budget (free memory is not known)"},
-	} {
-		if !x.has {
-			g.Lacks = append(g.Lacks, x.what)
-		}
-	}
-	return g
+func describeGPU(d gpu.Info) GPU {
+	return GPU{Device: d.Name, Type: d.Type, API: d.API, Driver: d.Driver, Memory: d.Memory, Free: max(d.Free, 0),
+		Binding: d.Binding, Workgroup: d.Workgroup, Subgroup: d.Subgroup, Lacks: d.Without}
 }
 
 // ownMemory is what a unit has of memory of its own, apart from the machine's:
@@ -126,15 +106,10 @@ func ownMemory(name string) (total, free int64, err error) {
 		return 0, 0, nil
 	}
 	d, err := findGPU(name)
-	if err != nil || d.Shared() {
+	if err != nil || d.Shared {
 		return 0, 0, err
 	}
-	g := describeGPU(d)
-	free = -1
-	if d.Features.Budget {
-		free = g.Free
-	}
-	return g.Memory, free, nil
+	return d.Memory, d.Free, nil
 }
 
 // A HandoffCost is what it takes to bring rows of tasks or of caches to a GPU

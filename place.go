@@ -12,7 +12,6 @@ import (
 	"github.com/tandemrun/tandem/unit/cpu"
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
 	"github.com/tandemrun/tandem/unit/gpu"
-	"github.com/tandemrun/tandem/unit/gpu/vulkan"
 )
 
 // defaultUnit is the unit of chunks that no placement names.
@@ -87,7 +86,7 @@ func openUnits(names []string, threads int, qos machine.QoS) ([]unit.Unit, int, 
 func unitCores(name string, m *machine.Machine) ([]int, error) {
 	if gpu.Is(name) {
 		d, err := findGPU(name)
-		if err != nil || d.Type != vulkan.CPU {
+		if err != nil || !d.Software {
 			return nil, err
 		}
 		return m.Usable(), nil

@@ -71,8 +71,10 @@ func describeGPU(g *tandem.GPU) string {
 	if g.Free > 0 {
 		memory += ", " + size(g.Free) + " free"
 	}
-	out := fmt.Sprintf("%s (%s, %s, driver %s); memory %s; at most %s a buffer, %d in a workgroup, %d in a subgroup",
-		g.Device, g.Type, g.API, g.Driver, memory, size(g.Binding), g.Workgroup, g.Subgroup)
+	out := fmt.Sprintf("%s (%s, %s, driver %s); memory %s; at most %s a buffer", g.Device, g.Type, g.API, g.Driver, memory, size(g.Binding))
+	if g.Workgroup > 0 {
+		out += fmt.Sprintf(", %d in a workgroup, %d in a subgroup", g.Workgroup, g.Subgroup)
+	}
 	if len(g.Lacks) > 0 {
 		out += "; without " + strings.Join(g.Lacks, ", ")
 	}

@@ -89,7 +89,7 @@ func (c *Chunk) compile(ctx context.Context) error {
 		return err
 	}
 	c.phase("weights", start, c.weights.copied)
-	if c.unit.info.Shared() && c.weights.copied > 0 {
+	if c.unit.info.Shared && c.weights.copied > 0 {
 		why := c.weights.refused
 		if why == nil {
 			why = errors.New("it cannot import memory")

@@ -57,8 +57,8 @@ func (v *vulkanDevice) Alloc(size int64, m compute.Memory) (compute.Buffer, erro
 	return b, nil
 }
 
-func (v *vulkanDevice) Import(data []byte) (compute.Binding, error) {
-	r, err := v.d.Import(data)
+func (v *vulkanDevice) Import(begin *byte, size int64) (compute.Binding, error) {
+	r, err := v.d.Import(begin, size)
 	if err != nil {
 		return compute.Binding{}, cause(err)
 	}

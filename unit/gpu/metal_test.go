@@ -163,7 +163,7 @@ func (f *fakeMetal) Pointer(to metal.Object, selector string) unsafe.Pointer {
 var shapes = map[string][]any{
 	"stringWithUTF8String:":                                        {""},
 	"newBufferWithLength:options:":                                 {uint64(0), uint64(0)},
-	"newBufferWithBytesNoCopy:length:options:deallocator:":         {unsafe.Pointer(nil), uint64(0), uint64(0), metal.Object(0)},
+	"newBufferWithBytesNoCopy:length:options:deallocator:":         {uintptr(0), uint64(0), uint64(0), metal.Object(0)},
 	"newLibraryWithSource:options:error:":                          {metal.Object(0), metal.Object(0), unsafe.Pointer(nil)},
 	"newFunctionWithName:constantValues:error:":                    {metal.Object(0), metal.Object(0), unsafe.Pointer(nil)},
 	"newComputePipelineStateWithFunction:error:":                   {metal.Object(0), unsafe.Pointer(nil)},
@@ -259,11 +259,11 @@ func (f *fakeMetal) answer(o *fakeObject, message string, args []any) metal.Obje
 		}
 		return id
 	case "MTLDevice newBufferWithBytesNoCopy:length:options:deallocator:":
-		at, n := args[0].(unsafe.Pointer), int(args[1].(uint64))
-		if page := os.Getpagesize(); uintptr(at)%uintptr(page) != 0 || n%page != 0 {
-			f.t.Errorf("%d bytes at %p are not whole pages", n, at)
+		at, n := args[0].(uintptr), int64(args[1].(uint64))
+		if page := int64(os.Getpagesize()); int64(at)%page != 0 || n%page != 0 {
+			f.t.Errorf("%d bytes at %#x are not whole pages", n, at)
 		}
-		b, err := f.dev.Import(unsafe.Slice((*byte)(at), n))
+		b, err := f.dev.Import(*(**byte)(unsafe.Pointer(&at)), n)
 		if err != nil {
 			return 0
 		}

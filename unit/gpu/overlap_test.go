@@ -48,7 +48,7 @@ func TestOverlap(t *testing.T) {
 		if g.Unit != at {
 			continue
 		}
-		if u.info.Limits.TimestampNanos > 0 && (g.Device <= 0 || g.Device > g.End.Sub(g.Start)) {
+		if u.dev.(*vulkanDevice).d.Info().Limits.TimestampNanos > 0 && (g.Device <= 0 || g.Device > g.End.Sub(g.Start)) {
 			t.Errorf("the device was at work for %v of a task of %v", g.Device, g.End.Sub(g.Start))
 		}
 		if g.CopyTime <= 0 || g.CopyOutTime <= 0 || g.CopyTime > g.End.Sub(g.Start) {

@@ -178,7 +178,7 @@ func address(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 
 // importRun imports size bytes that begin with the first of some matrices.
 func (x *placement) importRun(dev compute.Device, run []program.Weight, size int, o unit.Options) bool {
-	whole, err := dev.Import(unsafe.Slice(&run[0].Data[0], size))
+	whole, err := dev.Import(&run[0].Data[0], int64(size))
 	if err != nil {
 		x.refused = err
 		return false

@@ -1,5 +1,5 @@
-// Package gpu is the unit that runs chunks on a graphics device, through Vulkan
-// and without cgo.
+// Package gpu is the unit that runs chunks on a graphics device, through Vulkan,
+// or Metal on macOS, and without cgo. The Metal side has not run on hardware yet.
 //
 // # What is where
 //
@@ -35,13 +35,14 @@ package gpu
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
-	"strings"
 
 	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/unit"
 	"github.com/tandemrun/tandem/unit/gpu/compute"
+	"github.com/tandemrun/tandem/unit/gpu/metal"
 	"github.com/tandemrun/tandem/unit/gpu/vulkan"
 )
 
@@ -62,9 +63,9 @@ type Config struct {
 // Unit is a device with one queue. See [unit.Unit] for who may call what when.
 type Unit struct {
 	cfg      Config
-	instance *vulkan.Instance
+	instance *vulkan.Instance // nil over Metal
 	dev      compute.Device
-	info     vulkan.Info
+	info     Info
 	lost     error
 	notes    []string
 }
@@ -92,13 +93,27 @@ func New(cfg Config) (*Unit, error) {
 }
 
 func (u *Unit) open() error {
+	open := u.openVulkan
+	if overMetal {
+		open = u.openMetal
+	}
+	if err := open(); err != nil {
+		return err
+	}
+	if u.info.Software && u.cfg.Name == "gpu" { // it was not asked for by name
+		u.notes = append(u.notes, fmt.Sprintf("unit %s is %s, a software driver: it computes on the CPU", u.cfg.Name, u.info.Name))
+	}
+	return nil
+}
+
+func (u *Unit) openVulkan() error {
 	var err error
 	v := u.cfg.Vulkan
 	v.SoftwareThreads = len(u.cfg.CPUs)
 	if u.instance, err = vulkan.Open(v); err != nil {
 		return fmt.Errorf("unit %s: %w", u.cfg.Name, err)
 	}
-	if u.info, err = Choose(u.cfg.Name, u.instance.Devices()); err != nil {
+	if u.info, err = Choose(u.cfg.Name, describeVulkan(u.instance.Devices())); err != nil {
 		return err
 	}
 	d, err := u.instance.Device(u.info.Index)
@@ -109,99 +124,46 @@ func (u *Unit) open() error {
 		d.CacheIn(u.cfg.Cache)
 	}
 	u.dev = newVulkan(d)
-	if u.info.Type == vulkan.CPU && u.cfg.Name == "gpu" { // it was not asked for by name
-		u.notes = append(u.notes, fmt.Sprintf("unit %s is %s, a software driver: it computes on the CPU", u.cfg.Name, u.info.Name))
-	}
 	return nil
 }
 
-// Devices lists the devices of this machine, also those that cannot be used
-// (see [vulkan.Info]). An error says why there are none to list.
-func Devices(cfg vulkan.Config) ([]vulkan.Info, error) {
-	v, err := vulkan.Open(cfg)
+func (u *Unit) openMetal() error {
+	system, err := metal.System()
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("unit %s: %w", u.cfg.Name, err)
 	}
-	return v.Devices(), v.Close()
-}
-
-// Is reports whether a name is one of units of this package.
-func Is(name string) bool {
-	kind, _, _ := strings.Cut(name, ":")
-	return kind == "gpu"
-}
-
-// Choose picks the device that a unit's name means.
-func Choose(name string, devices []vulkan.Info) (vulkan.Info, error) {
-	if len(devices) == 0 {
-		return vulkan.Info{}, fmt.Errorf("unit %s: %w", name, vulkan.ErrNoDriver)
+	if u.info, err = Choose(u.cfg.Name, describeMetal(metal.Devices(system))); err != nil {
+		return err
 	}
-	_, which, named := strings.Cut(name, ":")
-	if !named {
-		return best(name, devices)
+	d, err := metal.Open(system, u.info.Index, os.Getpagesize())
+	if err != nil {
+		return fmt.Errorf("unit %s: %w", u.cfg.Name, err)
 	}
-	var found []vulkan.Info
-	for _, d := range devices {
-		if which == fmt.Sprint(d.Index) {
-			return d, nil
-		}
-		if which != "" && strings.Contains(strings.ToLower(d.Name), strings.ToLower(which)) {
-			found = append(found, d)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return vulkan.Info{}, fmt.Errorf("unit %s: there is no such device; there are %s", name, names(devices))
-	case 1:
-		return found[0], nil
-	}
-	return vulkan.Info{}, fmt.Errorf("unit %s: the name fits %s: give the number", name, names(found))
-}
-
-// best is the device to use where none is named: a real one before a software
-// driver, one with memory of its own first.
-func best(name string, devices []vulkan.Info) (vulkan.Info, error) {
-	order := []vulkan.DeviceType{vulkan.Discrete, vulkan.Integrated, vulkan.Virtual, vulkan.Other, vulkan.CPU}
-	var why []string
-	for _, t := range order {
-		for _, d := range devices {
-			if d.Type == t && d.Lacks == "" {
-				return d, nil
-			}
-		}
-	}
-	for _, d := range devices {
-		why = append(why, d.Name+": "+d.Lacks)
-	}
-	return vulkan.Info{}, fmt.Errorf("unit %s: no device can be used: %s", name, strings.Join(why, "; "))
-}
-
-func names(devices []vulkan.Info) string {
-	var out []string
-	for _, d := range devices {
-		out = append(out, fmt.Sprintf("gpu:%d (%s)", d.Index, d.Name))
-	}
-	return strings.Join(out, ", ")
+	u.dev = d
+	u.notes = append(u.notes, fmt.Sprintf("unit %s computes through Metal, which has not been run on hardware before: compare it with a CPU (tandem verify-unit)", u.cfg.Name))
+	return nil
 }
 
 // Name is the unit's name, such as "gpu:0".
 func (u *Unit) Name() string { return u.cfg.Name }
 
 // Kind names the device and its driver: other drivers may round differently.
-func (u *Unit) Kind() string { return Kind(u.info) }
-
-// Kind is the [Unit.Kind] of a unit on a device.
-func Kind(d vulkan.Info) string { return "vulkan/" + d.Name + "/" + d.Driver }
+func (u *Unit) Kind() string { return u.info.Kind }
 
 // Info describes the device.
-func (u *Unit) Info() vulkan.Info { return u.info }
+func (u *Unit) Info() Info { return u.info }
 
 // Notes are what a person should know about the unit as it was opened and as
 // its chunks were compiled, one sentence each.
 func (u *Unit) Notes() []string { return slices.Clone(u.notes) }
 
 // Messages are what the validation layer said, if it is on.
-func (u *Unit) Messages() []string { return u.instance.Messages() }
+func (u *Unit) Messages() []string {
+	if u.instance == nil {
+		return nil
+	}
+	return u.instance.Messages()
+}
 
 // Bind pins the goroutine that submits work to a software driver to its cores;
 // see [unit.Binder].

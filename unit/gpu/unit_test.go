@@ -72,12 +72,12 @@ func TestConformanceSmallLimits(t *testing.T) {
 }
 
 func TestChoose(t *testing.T) {
-	devices := []vulkan.Info{
+	devices := describeVulkan([]vulkan.Info{
 		{Index: 0, Name: "llvmpipe (LLVM 15.0.6, 256 bits)", Type: vulkan.CPU},
 		{Index: 1, Name: "Intel(R) UHD Graphics", Type: vulkan.Integrated},
 		{Index: 2, Name: "NVIDIA H200", Type: vulkan.Discrete},
 		{Index: 3, Name: "NVIDIA H200", Type: vulkan.Discrete, Lacks: "something"},
-	}
+	})
 	for name, want := range map[string]int{"gpu": 2, "gpu:0": 0, "gpu:3": 3, "gpu:llvmpipe": 0, "gpu:uhd": 1} {
 		if d, err := Choose(name, devices); err != nil || d.Index != want {
 			t.Errorf("%s is device %d, %v", name, d.Index, err)

@@ -108,9 +108,10 @@ type Device interface {
 	Limits() Limits
 	// Alloc makes a buffer. Its content is undefined.
 	Alloc(size int64, m Memory) (Buffer, error)
-	// Import makes a buffer of memory of the process without a copy and returns
-	// the part of it that is data, or an error if that cannot be done.
-	Import(data []byte) (Binding, error)
+	// Import makes a buffer of memory of the process without a copy, size bytes
+	// from begin on, and returns the part of it that they are, or an error if that
+	// cannot be done.
+	Import(begin *byte, size int64) (Binding, error)
 	// Transfer makes moves, in as few submissions as it can.
 	Transfer(moves ...Move) error
 	// Clear sets a part of a buffer to zero.

@@ -3,7 +3,6 @@ package metal
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"unsafe"
 
 	"github.com/tandemrun/tandem/unit/gpu/compute"
@@ -48,23 +47,22 @@ func (d *Device) buffer(size int64, private bool) (*Buffer, error) {
 	return b, nil
 }
 
-// Import makes a buffer of whole pages of memory around data; see
-// [compute.Device].
-func (d *Device) Import(data []byte) (compute.Binding, error) {
-	if d.Limits().Import == 0 || len(data) == 0 {
+// Import makes a buffer of whole pages of memory around size bytes from begin on;
+// see [compute.Device].
+func (d *Device) Import(begin *byte, size int64) (compute.Binding, error) {
+	if d.Limits().Import == 0 || size < 1 {
 		return compute.Binding{}, fmt.Errorf("%s does not work in the machine's memory", d.info.Name)
 	}
-	page := uintptr(d.pageSize)
-	offset := uintptr(unsafe.Pointer(&data[0])) % page
-	size := (offset + uintptr(len(data)) + page - 1) / page * page
+	at := uintptr(unsafe.Pointer(begin)) // which the caller keeps alive
+	offset := int64(at % uintptr(d.pageSize))
+	whole := (offset + size + d.pageSize - 1) / d.pageSize * d.pageSize
 	// Without a deallocator the memory stays its owner's.
 	o := d.rt.Send(d.device, "newBufferWithBytesNoCopy:length:options:deallocator:",
-		unsafe.Add(unsafe.Pointer(&data[0]), -int(offset)), uint64(size), uint64(storageShared), Object(0))
-	runtime.KeepAlive(data)
+		at-uintptr(offset), uint64(whole), uint64(storageShared), Object(0))
 	if o == 0 {
-		return compute.Binding{}, fmt.Errorf("%s does not import %d bytes of this memory", d.info.Name, len(data))
+		return compute.Binding{}, fmt.Errorf("%s does not import %d bytes of this memory", d.info.Name, size)
 	}
-	return compute.Binding{Buffer: &Buffer{d: d, object: o, size: int64(size)}, Offset: int64(offset), Size: int64(len(data))}, nil
+	return compute.Binding{Buffer: &Buffer{d: d, object: o, size: whole}, Offset: offset, Size: size}, nil
 }
 
 // Size is the number of bytes.

@@ -138,7 +138,7 @@ func TestImport(t *testing.T) {
 	block := make([]byte, 4*align)
 	at := align - int(uintptr(unsafe.Pointer(&block[0])))%align
 	data := block[at+256 : at+align+512]
-	x := must[Range](t)(d.Import(data))
+	x := must[Range](t)(d.Import(&data[0], int64(len(data))))
 	defer x.Buffer.Close()
 	data[0] = 42 // after the import: there is no copy
 	out := must[*Buffer](t)(d.Buffer(x.Size, Readback))

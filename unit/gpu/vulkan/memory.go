@@ -126,28 +126,28 @@ func (b *Buffer) make(kind Kind) error {
 	return nil
 }
 
-// Import makes a buffer of memory of the process, without a copy, and returns
-// the part of it that is data. The pages around data, Limits.ImportAlign each,
-// are mapped to their ends, and stay so until the buffer is closed; a view of a
-// mapped file is such memory. It is an error where Features.HostImport is
-// missing, and drivers may refuse memory that cannot be written.
-func (d *Device) Import(data []byte) (Range, error) {
-	if !d.info.Features.HostImport || len(data) == 0 {
+// Import makes a buffer of memory of the process, size bytes from begin on,
+// without a copy, and returns the part of it that they are. The pages around
+// them, Limits.ImportAlign each, are mapped to their ends, and stay so until the
+// buffer is closed; a view of a mapped file is such memory. It is an error where
+// Features.HostImport is missing, and drivers may refuse memory that cannot be
+// written.
+func (d *Device) Import(begin *byte, size int64) (Range, error) {
+	if !d.info.Features.HostImport || size < 1 {
 		return Range{}, &Error{"importing memory", FeatureMissing}
 	}
-	align := uintptr(d.info.Limits.ImportAlign)
-	first := uintptr(unsafe.Pointer(&data[0]))
-	offset := first % align
-	size := (offset + uintptr(len(data)) + align - 1) / align * align
-	b := &Buffer{d: d, size: int64(size), kind: "imported"}
-	if err := b.imported(first - offset); err != nil {
-		return Range{}, errors.Join(fmt.Errorf("importing %d bytes: %w", len(data), err), b.Close())
+	align := d.info.Limits.ImportAlign
+	at := uintptr(unsafe.Pointer(begin))
+	offset := int64(at % uintptr(align))
+	b := &Buffer{d: d, size: (offset + size + align - 1) / align * align, kind: "imported"}
+	// The address may lie before the allocation, so it goes on as a number.
+	if err := b.imported(at - uintptr(offset)); err != nil {
+		return Range{}, errors.Join(fmt.Errorf("importing %d bytes: %w", size, err), b.Close())
 	}
-	runtime.KeepAlive(data)
-	return Range{b, int64(offset), int64(len(data))}, nil
+	runtime.KeepAlive(begin)
+	return Range{b, offset, size}, nil
 }
 
-// imported takes the address as a number: it may lie before the allocation.
 func (b *Buffer) imported(at uintptr) error {
 	d := b.d
 	ext := externalMemoryBufferCreateInfo{next{sType: typeExternalMemoryBufferCreateInfo}, hostAllocation}
