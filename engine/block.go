@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -58,6 +59,9 @@ func (e *Engine) submit(b *block) error {
 	defer e.mu.Unlock()
 	if err := b.stopped(e); err != nil {
 		return err
+	}
+	if !b.s.canReturn(b.pos) {
+		return fmt.Errorf("stream %d: the caches no longer hold what position %d sees; begin it anew", b.s.id, b.pos)
 	}
 	if e.cfg.Observe != nil {
 		b.submitted = b.e.clock.Now()

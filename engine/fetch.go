@@ -1,5 +1,7 @@
 package engine
 
+import "slices"
+
 // A span is the positions of one stream whose rows a store has: those from
 // from on, as far as the ring has not replaced them, and below upto. Positions
 // below high may have been written.
@@ -51,16 +53,10 @@ func (b *block) fetch(to *store) {
 		*have = span{from: first, high: b.pos} // whatever else was there is given up
 	}
 	f.n = b.pos - f.pos
-	for _, x := range b.e.layers[to.Layer] {
-		if x != to && b.s.held[x.id].has(x, f.pos, b.pos) {
-			f.from = x
-			break
-		}
-	}
-	if f.from == nil {
-		// A stream keeps at least one store of a layer that has all (canReturn).
-		panic("engine: cache rows of a stream are nowhere")
-	}
+	stores := b.e.layers[to.Layer]
+	f.from = stores[slices.IndexFunc(stores, func(x *store) bool { // submit has seen that one has them
+		return x != to && b.s.held[x.id].has(x, f.pos, b.pos)
+	})]
 	read, write := b.task(f.from.keeper), b.task(to.keeper)
 	read.fetch, write.fetch = f, f
 	read.touch(f.from.keeper, false)
