@@ -86,10 +86,9 @@ func (m *Model) Plan(ctx context.Context, o Planning) (Plans, error) {
 	if o, err = o.prepare(l.o.Context); err != nil {
 		return Plans{}, err
 	}
-	if o.Units == nil {
-		if o.Units, err = PlanUnits(); err != nil {
-			return Plans{}, err
-		}
+	var notes []string
+	if o.Units, notes, err = m.planUnits(o.Units); err != nil {
+		return Plans{}, err
 	}
 	costs, file, err := m.costs(ctx, o, l)
 	if err != nil {
@@ -111,7 +110,7 @@ func (m *Model) Plan(ctx context.Context, o Planning) (Plans, error) {
 	if err != nil {
 		return Plans{}, fmt.Errorf("%s: planning: %w", m.Name(), err)
 	}
-	out.Name, out.Work, out.Cache = m.describe(), o, file
+	out.Name, out.Work, out.Cache, out.Notes = m.describe(), o, file, append(out.Notes, notes...)
 	for _, p := range append(pointers(out.Plans), &out.Baseline) {
 		for i, piece := range p.Boundaries {
 			p.Boundaries[i] = ranges[piece].First
