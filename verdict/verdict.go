@@ -37,7 +37,7 @@ type Verdict struct {
 	Passed  bool      `json:"passed"`
 	Against string    `json:"against"` // the unit it was compared with
 	Summary string    `json:"summary"` // one line with the figures
-	Time    time.Time `json:"time"`
+	Time    time.Time `json:"time"`    // when; never the zero time
 }
 
 // A Store is a folder of verdicts. The zero value is not usable.
@@ -64,8 +64,12 @@ func (s Store) Path(k Key) string {
 	return filepath.Join(s.dir, fmt.Sprintf("%x.json", h.Sum(nil)[:16]))
 }
 
-// Put remembers a verdict in place of an older one of its key.
+// Put remembers a verdict in place of an older one of its key. One that Get would
+// call damaged, without a unit, a summary or a time, is refused.
 func (s Store) Put(v Verdict) (err error) {
+	if err := v.check(); err != nil {
+		return fmt.Errorf("a verdict of unit %q: %w", v.Key.Unit, err)
+	}
 	if err := os.MkdirAll(s.dir, 0o755); err != nil {
 		return err
 	}
@@ -123,15 +127,21 @@ func parse(data []byte) (Verdict, error) {
 	if err := d.Decode(&v); err != nil {
 		return Verdict{}, err
 	}
-	switch _, err := d.Token(); {
-	case err != io.EOF:
+	if _, err := d.Token(); err != io.EOF {
 		return Verdict{}, errors.New("something follows the object")
-	case v.Key.Unit == "":
-		return Verdict{}, errors.New("key.unit is missing")
-	case v.Summary == "":
-		return Verdict{}, errors.New("summary is missing")
-	case v.Time.IsZero():
-		return Verdict{}, errors.New("time is missing")
 	}
-	return v, nil
+	return v, v.check()
+}
+
+// check returns the first thing that a verdict lacks.
+func (v Verdict) check() error {
+	switch {
+	case v.Key.Unit == "":
+		return errors.New("key.unit is missing")
+	case v.Summary == "":
+		return errors.New("summary is missing")
+	case v.Time.IsZero():
+		return errors.New("time is missing")
+	}
+	return nil
 }

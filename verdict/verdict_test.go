@@ -49,6 +49,29 @@ func TestStore(t *testing.T) {
 	}
 }
 
+// What Get would call damaged cannot be put, and leaves what was there.
+func TestIncomplete(t *testing.T) {
+	s := In(t.TempDir())
+	whole := sample()
+	if err := s.Put(whole); err != nil {
+		t.Fatal(err)
+	}
+	for field, lacks := range map[string]func(*Verdict){
+		"key.unit": func(v *Verdict) { v.Key.Unit = "" },
+		"summary":  func(v *Verdict) { v.Summary = "" },
+		"time":     func(v *Verdict) { v.Time = time.Time{} },
+	} {
+		v := whole
+		lacks(&v)
+		if err := s.Put(v); err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("without %s: %v", field, err)
+		}
+	}
+	if got, ok, err := s.Get(whole.Key); !ok || err != nil || !cmp.Equal(got, whole) {
+		t.Errorf("%+v, %v, %v", got, ok, err)
+	}
+}
+
 func TestDamaged(t *testing.T) {
 	s := In(t.TempDir())
 	v := sample()
