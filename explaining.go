@@ -20,8 +20,8 @@ type Explanation struct {
 	Units  string `json:"units"`  // of each chunk
 	KV     string `json:"kv,omitempty"`
 	// Depth and Steps are how many positions were in the caches and how many
-	// steps were measured; Kept of them, those in which this process's threads did
-	// not wait for a CPU, are what the figures are means of. 0 of a device.
+	// steps were measured; Kept of them, those in which the units' threads waited
+	// least for a CPU (probe.Keep), are what the figures are means of. 0 of a device.
 	Depth int `json:"depth,omitempty"`
 	Steps int `json:"steps,omitempty"`
 	Kept  int `json:"kept,omitempty"`

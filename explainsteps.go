@@ -163,7 +163,7 @@ const warmSteps = 8
 type timedStep struct {
 	begin, logits, chosen time.Time // asked for; the logits were there; the token was chosen
 	tasks                 []Record
-	delayed               bool // threads of this process waited for a CPU
+	waited                float64 // share of the step in which the units' threads waited for a CPU
 }
 
 // decodeSteps decodes greedily behind a made-up text. Ready, if not nil, is
@@ -196,7 +196,9 @@ func (m *Model) decodeSteps(ctx context.Context, t ExplainTest, o Options, ready
 	if err := s.Forward(ctx, text, engine.Last, pick); err != nil {
 		return nil, err
 	}
-	before, _ := machine.RunDelay()
+	var delay machine.DelayMeter
+	defer delay.Close()
+	before, _ := delay.Read()
 	for i := range warmSteps + t.Steps {
 		if i == warmSteps && ready != nil {
 			ready(e)
@@ -205,9 +207,9 @@ func (m *Model) decodeSteps(ctx context.Context, t ExplainTest, o Options, ready
 		if err := s.Forward(ctx, []int32{next}, engine.Last, pick); err != nil {
 			return nil, err
 		}
-		after, _ := machine.RunDelay()
+		after, _ := delay.Read()
 		if i >= warmSteps {
-			x := timedStep{begin, logits, chosen, slices.Clone(s.Records()), after-before > time.Duration(probe.Disturbed*float64(chosen.Sub(begin)))}
+			x := timedStep{begin, logits, chosen, slices.Clone(s.Records()), float64(after-before) / float64(max(chosen.Sub(begin), 1))}
 			slices.SortFunc(x.tasks, func(a, b Record) int { return a.Start.Compare(b.Start) })
 			out = append(out, x)
 		}
@@ -219,14 +221,18 @@ func (m *Model) decodeSteps(ctx context.Context, t ExplainTest, o Options, ready
 	return out, nil
 }
 
-// kept are the steps that were not disturbed, or all if those are fewer than
-// three.
+// kept are the steps that count, by the rule of package probe.
 func kept(steps []timedStep) []timedStep {
-	quiet := slices.DeleteFunc(slices.Clone(steps), func(x timedStep) bool { return x.delayed })
-	if len(quiet) < 3 {
-		return steps
+	shares := make([]float64, len(steps))
+	for i, x := range steps {
+		shares[i] = x.waited
 	}
-	return quiet
+	indices, _ := probe.Keep(shares, 3)
+	var out []timedStep
+	for _, i := range indices {
+		out = append(out, steps[i])
+	}
+	return out
 }
 
 // timeSteps measures the parts of a step: means over the steps that are kept.

@@ -207,9 +207,11 @@ func (m *Model) costs(ctx context.Context, o Planning, l layout) (*plan.Costs, s
 		return nil, "", err
 	}
 	each := need[0].Weights + need[0].KV + need[0].Buffers
+	var delay machine.DelayMeter
+	defer delay.Close()
 	costs, err := measure.Costs(ctx, measure.Config{
 		Model: m.model, Units: o.Units, Never: apart, Together: 2*each*int64(len(o.Units)) < host.Memory.Available, Context: l.o.Context, Block: l.o.Block, KV: l.o.KV,
-		Streams: o.Streams, Depth: min(o.Prompt+o.Tokens/2, l.o.Context-1), Delay: machine.RunDelay, Progress: o.Progress,
+		Streams: o.Streams, Depth: min(o.Prompt+o.Tokens/2, l.o.Context-1), Delay: delay.Read, Progress: o.Progress,
 		Open: func(ctx context.Context, ranges []model.Range, units []string, streams int) (*engine.Engine, error) {
 			x := o.Layout
 			x.Split, x.Chunks, x.Place, x.Streams, x.Merge = nil, 0, placement(units), streams, 0

@@ -44,12 +44,14 @@ func (m *Model) verify(ctx context.Context, plans []*Plan, o Planning) (err erro
 			r.streams = append(r.streams, s)
 		}
 	}
+	var delay machine.DelayMeter
+	defer delay.Close()
 	for i := range verifyTrials + 1 {
 		if o.Progress != nil {
 			o.Progress(fmt.Sprintf("verifying: trial %d of %d", i, verifyTrials))
 		}
 		for _, r := range runs {
-			first, rate, err := once(ctx, r.streams, o, i == 0)
+			first, rate, err := once(ctx, r.streams, o, i == 0, &delay)
 			if err != nil {
 				return err
 			}
@@ -91,17 +93,18 @@ func (r *verified) note(o Planning) {
 	p.MeasuredTokS, p.MeasuredTTFT, p.Trials, p.Kept = &toks, &ttft, len(r.rates), kept
 }
 
-// A trial is what something took and whether it was undisturbed.
+// A trial is what something took, and the share of it in which the units' threads
+// waited for a CPU.
 type trial struct {
-	took  time.Duration
-	quiet bool
+	took   time.Duration
+	waited float64
 }
 
 // once lets streams evaluate their prompts and then decode, all at once.
-func once(ctx context.Context, streams []*engine.Stream, o Planning, warm bool) (first, rate trial, err error) {
+func once(ctx context.Context, streams []*engine.Stream, o Planning, warm bool, delay *machine.DelayMeter) (first, rate trial, err error) {
 	each := func(f func(*engine.Stream) error) (trial, error) {
 		errs := make([]error, len(streams))
-		before, _ := machine.RunDelay()
+		before, _ := delay.Read()
 		start := time.Now()
 		var wg sync.WaitGroup
 		for i, s := range streams {
@@ -112,8 +115,10 @@ func once(ctx context.Context, streams []*engine.Stream, o Planning, warm bool) 
 		}
 		wg.Wait()
 		t := trial{took: time.Since(start)}
-		after, known := machine.RunDelay()
-		t.quiet = !known || float64(after-before) <= probe.Disturbed*float64(t.took)
+		after, known := delay.Read()
+		if known {
+			t.waited = float64(after-before) / float64(t.took)
+		}
 		return t, errors.Join(errs...)
 	}
 	pick := func(_ int, logits []float32) error {
@@ -145,13 +150,18 @@ func once(ctx context.Context, streams []*engine.Stream, o Planning, warm bool) 
 	return first, rate, err
 }
 
-// middle is the median of the trials kept, and how many were.
+// middle is the median of the trials that are kept by the rule of package probe,
+// and how many of them were undisturbed.
 func middle(all []trial) (time.Duration, int) {
-	kept := slices.DeleteFunc(slices.Clone(all), func(t trial) bool { return !t.quiet })
-	n := len(kept)
-	if n == 0 {
-		kept = all
+	shares := make([]float64, len(all))
+	for i, t := range all {
+		shares[i] = t.waited
 	}
-	slices.SortFunc(kept, func(a, b trial) int { return int(a.took - b.took) })
-	return (kept[(len(kept)-1)/2].took + kept[len(kept)/2].took) / 2, n
+	kept, quiet := probe.Keep(shares, 1)
+	var took []time.Duration
+	for _, i := range kept {
+		took = append(took, all[i].took)
+	}
+	slices.Sort(took)
+	return (took[(len(took)-1)/2] + took[len(took)/2]) / 2, quiet
 }

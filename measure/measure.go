@@ -8,8 +8,8 @@
 // much longer a task takes while the other unit is at work. All tasks are those
 // of real streams; their times are the engine's records.
 //
-// Steps in which threads of the process waited for a CPU are left out by the
-// rule of package probe, and what is left is summed up by its median. Cold
+// Steps in which threads of the units waited for a CPU are left out by the rule
+// of probe.Keep, and what is left is summed up by its median. Cold
 // runs, the first of each chunk, are kept apart.
 //
 // Measuring is bounded in time, not in the number of trials: a unit that is
@@ -50,8 +50,10 @@ type Config struct {
 	Together bool
 	Streams  int // most streams that will be merged
 	Depth    int // positions in the caches that decode steps are measured for
-	// Delay tells how long threads of this process have waited for a CPU; see
-	// package probe.
+	// Delay tells how long the units' threads have waited for a CPU, as
+	// machine.DelayMeter reads it; nil if nobody can tell. It is called by one
+	// goroutine at a time. Those of the runtime must not count: on few cores they
+	// wait behind workers that spin, and every step would look disturbed.
 	Delay func() (time.Duration, bool)
 	// Progress, if not nil, is told what is being measured.
 	Progress func(what string)

@@ -148,7 +148,7 @@ func (p *pairing) repeat(ctx context.Context, trials int, who engine.Rerun, besi
 		<-begun
 	}
 	var group []turn
-	quiet := p.watch()
+	waited := p.watch()
 	var err error
 	for begin := p.e.Now(); len(group) < trials && !p.enough(len(group), begin); {
 		var r []engine.Record
@@ -157,11 +157,11 @@ func (p *pairing) repeat(ctx context.Context, trials int, who engine.Rerun, besi
 		}
 		group = append(group, turn{total: r[0].End.Sub(r[0].Start)})
 	}
-	ok := quiet()
+	share := waited()
 	close(stop)
 	wg.Wait()
 	for i := range group {
-		group[i].quiet = ok
+		group[i].waited = share
 	}
 	if err == nil {
 		err = failed

@@ -153,12 +153,12 @@ func (b *bench) parts(ctx context.Context) (step, block turn, heads []time.Durat
 		if err := b.reach(ctx, s, min(at, b.Context-rows)); err != nil {
 			return step, block, heads, err
 		}
-		quiet := b.watch()
+		waited := b.watch()
 		t, err := b.forward(ctx, s, rows, engine.None)
 		if err != nil {
 			return step, block, heads, err
 		}
-		t.quiet = quiet()
+		t.waited = waited()
 		all = append(all, t)
 		if t.total > blockTime/2 {
 			break
@@ -173,7 +173,7 @@ type turn struct {
 	times            []time.Duration
 	total            time.Duration
 	gap, wake, host  time.Duration // between tasks, before the first one, and before the block was asked for
-	quiet            bool
+	waited           float64       // share of the time in which threads waited for a CPU
 	submitted, ended time.Time
 }
 
@@ -207,19 +207,23 @@ func (b *bench) forward(ctx context.Context, s *engine.Stream, n int, want engin
 	return t, nil
 }
 
-// watch begins to watch for disturbance; what it returns tells whether there was
-// none since. Asking the system takes a while, so it is done around several
-// steps and not between them.
-func (b *bench) watch() (quiet func() bool) {
+// watch begins to watch for disturbance; what it returns tells the share of the
+// time since in which threads waited for a CPU, 0 where nobody can tell. Asking
+// the system takes a while, so it is done around several steps and not between
+// them.
+func (b *bench) watch() (waited func() float64) {
 	if b.Delay == nil {
-		return func() bool { return true }
+		return func() float64 { return 0 }
 	}
 	before, known := b.Delay()
 	start := b.e.Now()
-	return func() bool {
+	return func() float64 {
 		took := b.e.Now().Sub(start)
 		after, _ := b.Delay()
-		return !known || float64(after-before) <= probe.Disturbed*float64(took)
+		if !known || took <= 0 {
+			return 0
+		}
+		return float64(after-before) / float64(took)
 	}
 }
 
@@ -258,7 +262,7 @@ func (b *bench) decode(ctx context.Context, s *engine.Stream, want engine.Want) 
 // group takes steps with nothing between them, until it is enough or the context
 // is full.
 func (b *bench) group(ctx context.Context, s *engine.Stream, want engine.Want, enough func(n int) bool) (group []turn, full bool, err error) {
-	quiet := b.watch()
+	waited := b.watch()
 	var last time.Time
 	for !enough(len(group)) {
 		if full = len(s.Tokens()) >= b.Context; full {
@@ -274,9 +278,9 @@ func (b *bench) group(ctx context.Context, s *engine.Stream, want engine.Want, e
 		}
 		last = t.ended
 	}
-	ok := quiet()
+	share := waited()
 	for i := range group {
-		group[i].quiet = ok
+		group[i].waited = share
 	}
 	return group, full, nil
 }
@@ -303,12 +307,12 @@ func (b *bench) blocks(ctx context.Context, s *engine.Stream) ([]turn, error) {
 			if err := b.reach(ctx, s, depth); err != nil {
 				return nil, err
 			}
-			quiet := b.watch()
+			waited := b.watch()
 			t, err := b.forward(ctx, s, n, engine.None)
 			if err != nil {
 				return nil, err
 			}
-			t.quiet = quiet()
+			t.waited = waited()
 			if trial > 0 || t.total > blockTime/5 { // the first one warms up
 				all = append(all, t)
 			}
@@ -397,7 +401,7 @@ func (b *bench) again(ctx context.Context, streams []*engine.Stream) (time.Durat
 	together := true
 	begin := b.e.Now()
 	for !b.enough(len(all), begin) {
-		quiet := b.watch()
+		waited := b.watch()
 		var group []turn
 		for len(group) <= groupSteps && !b.enough(len(all)+len(group)-1, begin) {
 			records, err := b.e.Again(ctx, reruns...)
@@ -407,24 +411,28 @@ func (b *bench) again(ctx context.Context, streams []*engine.Stream) (time.Durat
 			group = append(group, turn{total: records[0].End.Sub(records[0].Start)})
 			together = together && records[0].Streams == len(streams)
 		}
-		ok := quiet()
+		share := waited()
 		for i := range group {
-			group[i].quiet = ok
+			group[i].waited = share
 		}
 		all = append(all, group[1:]...) // the first one finds the unit asleep
 	}
 	return typical(all).total, together, nil
 }
 
-// typical is the median of the turns that were undisturbed, or of all if none
-// was.
+// typical is the median of the turns that are kept by the rule of package probe.
 func typical(all []turn) turn {
-	kept := slices.DeleteFunc(slices.Clone(all), func(t turn) bool { return !t.quiet })
-	if len(kept) == 0 {
-		kept = all
-	}
-	if len(kept) == 0 {
+	if len(all) == 0 {
 		return turn{}
+	}
+	shares := make([]float64, len(all))
+	for i, t := range all {
+		shares[i] = t.waited
+	}
+	indices, _ := probe.Keep(shares, min(fewest, len(all)))
+	var kept []turn
+	for _, i := range indices {
+		kept = append(kept, all[i])
 	}
 	of := func(f func(turn) time.Duration) time.Duration {
 		var x []time.Duration
