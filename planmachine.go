@@ -118,7 +118,7 @@ func (m *Model) Plan(ctx context.Context, o Planning) (Plans, error) {
 	}
 	if o.Verify {
 		out.Verified = "this machine"
-		if err := m.verify(ctx, pointers(out.Plans[:min(len(out.Plans), 2)]), o); err != nil {
+		if out.Drift, err = m.verify(ctx, pointers(out.Plans[:min(len(out.Plans), 2)]), o, costs); err != nil {
 			return Plans{}, fmt.Errorf("%s: verifying: %w", m.Name(), err)
 		}
 	}
@@ -211,7 +211,7 @@ func (m *Model) costs(ctx context.Context, o Planning, l layout) (*plan.Costs, s
 	defer delay.Close()
 	costs, err := measure.Costs(ctx, measure.Config{
 		Model: m.model, Units: o.Units, Never: apart, Together: 2*each*int64(len(o.Units)) < host.Memory.Available, Context: l.o.Context, Block: l.o.Block, KV: l.o.KV,
-		Streams: o.Streams, Depth: min(o.Prompt+o.Tokens/2, l.o.Context-1), Delay: delay.Read, Progress: o.Progress,
+		Streams: o.Streams, Depth: min(o.Prompt+o.Tokens/2, l.o.Context-1), Delay: delay.Read, Time: o.Time, Progress: o.Progress,
 		Open: func(ctx context.Context, ranges []model.Range, units []string, streams int) (*engine.Engine, error) {
 			x := o.Layout
 			x.Split, x.Chunks, x.Place, x.Streams, x.Merge = nil, 0, placement(units), streams, 0

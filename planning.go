@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tandemrun/tandem/measure"
 	"github.com/tandemrun/tandem/plan"
 	"github.com/tandemrun/tandem/unit/sim"
 	"github.com/tandemrun/tandem/unit/sim/play"
@@ -35,9 +36,15 @@ type Planning struct {
 	Layout Options
 	// Fresh measures again what has been measured before.
 	Fresh bool
+	// Time is about how long measuring may take, and verifying as long again,
+	// beside loading; 0 is a minute.
+	Time time.Duration
 	// Progress, if not nil, is told what is being measured.
 	Progress func(what string)
 }
+
+// defaultPlanTime is the Time of a planning that does not say.
+const defaultPlanTime = measure.DefaultTime
 
 // PlanGoals are what a plan can be good at: decode (tokens a second of all
 // streams together), prefill (the time until all have their first token), mixed
@@ -69,8 +76,10 @@ type Plans struct {
 	// Cache is the file with what was measured; "" for a device.
 	Cache string `json:"-"`
 	// Verified says what Verify ran the plans on: "this machine" or "simulated
-	// units"; "" if it did not.
+	// units"; "" if it did not. Drift is a sentence about how the machine's speed
+	// has changed since the costs were measured; "" of simulated units.
 	Verified string `json:"-"`
+	Drift    string `json:"-"`
 }
 
 // A Plan is where the chunks of a model go and what runs at once, with what it
@@ -98,7 +107,11 @@ type Plan struct {
 	// simulated units nothing is measured.
 	SimulatedTokS *float64 `json:"-"`
 	MeasuredTTFT  *float64 `json:"-"`
-	// Trials is how many were run to verify, and Kept how many were undisturbed.
+	// ScaledTokS is what PredictedTokS would be at the speed that the machine had
+	// right before the trials; nil if that is not known.
+	ScaledTokS *float64 `json:"-"`
+	// Trials is how many were run to verify, and Kept how many were undisturbed;
+	// if those were fewer than three, the medians are of the quieter half of all.
 	Trials, Kept int `json:"-"`
 
 	p *plan.Plan
@@ -143,6 +156,9 @@ func (p Planning) prepare(room int) (Planning, error) {
 	p.Goal = cmp.Or(p.Goal, string(plan.GoalDecode))
 	if !slices.Contains(PlanGoals(), p.Goal) {
 		return p, fmt.Errorf("--goal %s: it must be %s", p.Goal, strings.Join(PlanGoals(), ", "))
+	}
+	if p.Time < 0 {
+		return p, fmt.Errorf("--time %v: it must be more than 0", p.Time)
 	}
 	p.Streams, p.Top, p.Chunks = cmp.Or(p.Streams, 1), cmp.Or(p.Top, 3), cmp.Or(p.Chunks, 4)
 	p.Tokens = cmp.Or(p.Tokens, min(64, max(room/2, 1)))

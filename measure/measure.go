@@ -12,12 +12,15 @@
 // of probe.Keep, and what is left is summed up by its median. Cold
 // runs, the first of each chunk, are kept apart.
 //
-// Measuring is bounded in time, not in the number of trials: a unit that is
-// very slow is measured with few and short tasks, and times of larger ones are
-// carried on from those.
+// Measuring is bounded in time, not in the number of trials: each unit and each
+// pair of units has an equal share of [Config.Time], a unit that is very slow is
+// measured with few and short tasks, and times of larger ones are carried on
+// from those. Loading comes on top, and so do the few tasks without which
+// nothing would be known.
 package measure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,9 +58,17 @@ type Config struct {
 	// goroutine at a time. Those of the runtime must not count: on few cores they
 	// wait behind workers that spin, and every step would look disturbed.
 	Delay func() (time.Duration, bool)
+	// Time is about how long measuring may take, without loading; 0 is
+	// [DefaultTime].
+	Time time.Duration
 	// Progress, if not nil, is told what is being measured.
 	Progress func(what string)
+
+	limits limits
 }
+
+// DefaultTime is about how long measuring may take where nothing else is said.
+const DefaultTime = time.Minute
 
 // pieces is the most chunks that are measured one by one.
 const pieces = 48
@@ -70,6 +81,8 @@ func Costs(ctx context.Context, c Config) (*plan.Costs, error) {
 	if err := describe(c, ranges, out); err != nil {
 		return nil, err
 	}
+	pairs := c.pairs()
+	c.limits = limitsOf(cmp.Or(c.Time, DefaultTime) / time.Duration(len(c.Units)+len(pairs)))
 	groups := [][]string{c.Units}
 	if !c.Together {
 		groups = nil
@@ -88,17 +101,25 @@ func Costs(ctx context.Context, c Config) (*plan.Costs, error) {
 			}
 		}
 	}
-	for i, a := range c.Units {
-		for _, b := range c.Units[i+1:] {
-			if slices.Contains(c.Never[a], b) || slices.Contains(c.Never[b], a) {
-				continue
-			}
-			if err := c.pair(ctx, a, b, out); err != nil {
-				return nil, fmt.Errorf("measuring %s beside %s: %w", a, b, err)
-			}
+	for _, p := range pairs {
+		if err := c.pair(ctx, p[0], p[1], out); err != nil {
+			return nil, fmt.Errorf("measuring %s beside %s: %w", p[0], p[1], err)
 		}
 	}
 	return out, out.Check()
+}
+
+// pairs are the units that can be used together, if the model can be cut.
+func (c Config) pairs() [][2]string {
+	var out [][2]string
+	for i, a := range c.Units {
+		for _, b := range c.Units[i+1:] {
+			if len(c.Model.Layers) > 1 && !slices.Contains(c.Never[a], b) && !slices.Contains(c.Never[b], a) {
+				out = append(out, [2]string{a, b})
+			}
+		}
+	}
+	return out
 }
 
 // Ranges are the layers of each piece.

@@ -74,7 +74,7 @@ func (p *pairing) all(ctx context.Context, a, b string, out *plan.Costs) error {
 	if x.Decode, y.Decode, err = p.contention(ctx, groupSteps); err != nil {
 		return err
 	}
-	many, err := p.several(ctx, out)
+	many, err := p.several(ctx, p.rows(out, a, b), out)
 	if err != nil {
 		return err
 	}
@@ -192,16 +192,38 @@ func (p *pairing) single(ctx context.Context, out *plan.Costs) ([]map[string]see
 	return few, wakes, nil
 }
 
+// rows are how many a block has that is measured beside another: fewer on units
+// that are so slow that it would take longer than the pair's time. A block is
+// evaluated 3 times, and a third of it in 4 x fewest x (fewest-1) trials.
+func (p *pairing) rows(out *plan.Costs, units ...string) int {
+	const blocks = 3 + 4*fewest*(fewest-1)/3
+	var slowest float64 // seconds a row
+	for _, name := range units {
+		var row float64
+		for _, x := range out.Chunks {
+			samples := x.On[name].Rows
+			last := samples[len(samples)-1]
+			row += last.Time.Seconds() / float64(last.N)
+		}
+		slowest = max(slowest, row)
+	}
+	rows := beside
+	for rows > 2 && float64(rows*blocks)*slowest > 4*p.limits.block.Seconds() {
+		rows /= 2
+	}
+	return rows
+}
+
 // several lets both streams evaluate blocks of a prompt and sees what handing
 // over takes then.
-func (p *pairing) several(ctx context.Context, out *plan.Costs) ([]map[string]seen, error) {
+func (p *pairing) several(ctx context.Context, most int, out *plan.Costs) ([]map[string]seen, error) {
 	whole, err := out.Join(p.cuts)
 	if err != nil {
 		return nil, err
 	}
 	var many []map[string]seen
 	for i, s := range []*engine.Stream{p.streams[0], p.streams[0], p.streams[1]} {
-		rows := min(64, p.Block, p.Context-len(s.Tokens()))
+		rows := min(most, p.Block, p.Context-len(s.Tokens()))
 		if rows < 2 {
 			return nil, nil // there is no room
 		}

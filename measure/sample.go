@@ -11,17 +11,29 @@ import (
 	"github.com/tandemrun/tandem/sampler"
 )
 
-// How much is measured.
+// How much is measured at most.
 const (
-	steps      = 32              // decode steps at most
-	groupSteps = 8               // of them, one behind the other
-	stepsTime  = time.Second / 2 // and for how long at most, after the fewest
-	fewest     = 3               // trials, however long they take
-	blockTime  = 5 * time.Second // of a block of a prompt; longer ones are not measured
-	prefixTime = 4 * time.Second // for the positions before the decode steps
-	rounds     = 5               // turns of the units, of groupSteps each
-	shallow    = 16              // positions in the caches for the first decode steps
+	steps      = 32 // decode steps
+	groupSteps = 8  // of them, one behind the other
+	fewest     = 3  // trials, however long they take
+	rounds     = 5  // turns of the units, of groupSteps each
+	shallow    = 16 // positions in the caches for the first decode steps
+	beside     = 64 // rows of a block of a prompt that is measured beside another
 )
+
+// limits are for how long something is measured on one unit or pair.
+type limits struct {
+	steps  time.Duration // decode steps of one kind, after the fewest
+	block  time.Duration // a block of a prompt; longer ones are not measured
+	prefix time.Duration // evaluating the positions before the decode steps
+}
+
+// limitsOf divides the time of a unit or a pair: there are about six kinds of
+// steps, blocks of growing size of which the last are tried once, and positions
+// before.
+func limitsOf(share time.Duration) limits {
+	return limits{steps: min(share/24, time.Second/2), block: min(share/4, 5*time.Second), prefix: min(share/5, 4*time.Second)}
+}
 
 // A bench measures chunks in an engine.
 type bench struct {
@@ -80,7 +92,7 @@ func (b *bench) prepare(ctx context.Context) error {
 	depth := b.Depth
 	if n := len(blocks); n > 0 {
 		rate := float64(blocks[n-1].rows) / blocks[n-1].total.Seconds()
-		depth = min(depth, max(int(rate*prefixTime.Seconds()), len(s.Tokens())))
+		depth = min(depth, max(int(rate*b.limits.prefix.Seconds()), len(s.Tokens())))
 	}
 	if err := b.reach(ctx, s, depth); err != nil {
 		return err
@@ -90,7 +102,10 @@ func (b *bench) prepare(ctx context.Context) error {
 
 // turn takes some decode steps.
 func (b *bench) turn(ctx context.Context) error {
-	more, _, err := b.group(ctx, b.stream, engine.Last, func(n int) bool { return n >= groupSteps })
+	begin := b.e.Now()
+	more, _, err := b.group(ctx, b.stream, engine.Last, func(n int) bool {
+		return n >= groupSteps || n >= 1 && b.e.Now().Sub(begin) >= b.limits.steps
+	})
 	b.taken = append(b.taken, more...)
 	return err
 }
@@ -144,7 +159,7 @@ func (b *bench) parts(ctx context.Context) (step, block turn, heads []time.Durat
 	rows := sizes[0]
 	for _, n := range sizes {
 		// As large as is not slow and fits.
-		if n <= 128 && at+n <= b.Context && step.total*time.Duration(n) < 4*blockTime {
+		if n <= 128 && at+n <= b.Context && step.total*time.Duration(n) < 4*b.limits.block {
 			rows = n
 		}
 	}
@@ -160,7 +175,7 @@ func (b *bench) parts(ctx context.Context) (step, block turn, heads []time.Durat
 		}
 		t.waited = waited()
 		all = append(all, t)
-		if t.total > blockTime/2 {
+		if t.total > b.limits.block/2 {
 			break
 		}
 	}
@@ -287,7 +302,7 @@ func (b *bench) group(ctx context.Context, s *engine.Stream, want engine.Want, e
 
 // enough reports whether n steps since a time are.
 func (b *bench) enough(n int, begin time.Time) bool {
-	return n >= steps || n >= fewest && b.e.Now().Sub(begin) >= stepsTime
+	return n >= steps || n >= fewest && b.e.Now().Sub(begin) >= b.limits.steps
 }
 
 // blocks measures blocks of a prompt of growing size, halfway into a prompt of
@@ -296,14 +311,14 @@ func (b *bench) blocks(ctx context.Context, s *engine.Stream) ([]turn, error) {
 	var out []turn
 	for _, n := range BlockSizes(min(b.Block, b.Depth)) {
 		if k := len(out); k > 0 {
-			if likely := out[k-1].total * time.Duration(n) / time.Duration(out[k-1].rows); likely > blockTime {
+			if likely := out[k-1].total * time.Duration(n) / time.Duration(out[k-1].rows); likely > b.limits.block {
 				break
 			}
 		}
 		depth := min((b.Depth-n)/2, len(s.Tokens()))
 		var all []turn
 		begin := b.e.Now()
-		for trial := 0; trial < fewest || b.e.Now().Sub(begin) < blockTime/10 && trial < 3*fewest; trial++ {
+		for trial := 0; trial < fewest || b.e.Now().Sub(begin) < b.limits.block/10 && trial < 3*fewest; trial++ {
 			if err := b.reach(ctx, s, depth); err != nil {
 				return nil, err
 			}
@@ -313,10 +328,10 @@ func (b *bench) blocks(ctx context.Context, s *engine.Stream) ([]turn, error) {
 				return nil, err
 			}
 			t.waited = waited()
-			if trial > 0 || t.total > blockTime/5 { // the first one warms up
+			if trial > 0 || t.total > b.limits.block/5 { // the first one warms up
 				all = append(all, t)
 			}
-			if t.total > blockTime/5 {
+			if t.total > b.limits.block/5 {
 				break
 			}
 		}
@@ -347,14 +362,18 @@ func (b *bench) merged(ctx context.Context) error {
 		return nil
 	}
 	streams := []*engine.Stream{b.stream}
-	for len(streams) < b.Streams {
+	// Not as deep as the first: the prompts of many would take long.
+	depth := min(b.Depth, 4*shallow)
+	for begin := b.e.Now(); len(streams) < b.Streams; {
 		s, err := b.e.Stream(ctx)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		// Not as deep as the first: the prompts of many would take long.
-		if err := b.reach(ctx, s, min(b.Depth, 4*shallow)); err != nil {
+		if b.e.Now().Sub(begin) > b.limits.prefix {
+			depth = 1
+		}
+		if err := b.reach(ctx, s, depth); err != nil {
 			return err
 		}
 		streams = append(streams, s)

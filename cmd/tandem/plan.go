@@ -8,27 +8,29 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/tandemrun/tandem"
 )
 
 type planCmd struct {
 	modelFlags
-	Device  string   `placeholder:"NAME|FILE" help:"Plan for a device by its profile instead of for this machine: mac-studio, iphone-17-pro or a file."`
-	Streams int      `default:"1" placeholder:"N" help:"Sequences that come at once. Default: 1."`
-	Prompt  int      `placeholder:"N" help:"Tokens of each prompt. Default: 512, or what the context has room for."`
-	Tokens  int      `short:"n" name:"tokens" placeholder:"N" help:"Tokens to generate of each sequence. Default: 64."`
-	Goal    string   `enum:"decode,prefill,mixed,energy" default:"decode" placeholder:"GOAL" help:"decode, prefill, mixed or energy. Default: decode."`
-	Units   []string `placeholder:"UNIT" help:"Units that may be used. Default: cpu, two halves of its cores, kinds of cores and what else is usable."`
-	Chunks  int      `default:"4" placeholder:"N" help:"Most chunks of a plan. Default: 4."`
-	Top     int      `default:"3" placeholder:"N" help:"Plans to show. Default: 3."`
-	Threads *int     `short:"t" placeholder:"N" help:"Most threads of a unit. Default: one a core."`
-	Ctx     *int     `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
-	KV      string   `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, as of tandem run."`
-	Verify  bool     `help:"Run the best two plans and print predicted against measured."`
-	Fresh   bool     `help:"Measure again what has been measured before."`
-	Output  string   `short:"o" placeholder:"FILE" help:"Write the best plan to a file for tandem run --plan FILE."`
-	JSON    bool     `name:"json" help:"Print one JSON object with the plans, best first, and the best single unit as baseline."`
+	Device  string        `placeholder:"NAME|FILE" help:"Plan for a device by its profile instead of for this machine: mac-studio, iphone-17-pro or a file."`
+	Streams int           `default:"1" placeholder:"N" help:"Sequences that come at once. Default: 1."`
+	Prompt  int           `placeholder:"N" help:"Tokens of each prompt. Default: 512, or what the context has room for."`
+	Tokens  int           `short:"n" name:"tokens" placeholder:"N" help:"Tokens to generate of each sequence. Default: 64."`
+	Goal    string        `enum:"decode,prefill,mixed,energy" default:"decode" placeholder:"GOAL" help:"decode, prefill, mixed or energy. Default: decode."`
+	Units   []string      `placeholder:"UNIT" help:"Units that may be used. Default: cpu, two halves of its cores, kinds of cores and what else is usable."`
+	Chunks  int           `default:"4" placeholder:"N" help:"Most chunks of a plan. Default: 4."`
+	Top     int           `default:"3" placeholder:"N" help:"Plans to show. Default: 3."`
+	Threads *int          `short:"t" placeholder:"N" help:"Most threads of a unit. Default: one a core."`
+	Ctx     *int          `placeholder:"N" help:"Context size in tokens. Default: 4096, or what the model was trained for if less."`
+	KV      string        `name:"kv" placeholder:"TYPE" help:"Type of the KV cache, as of tandem run."`
+	Verify  bool          `help:"Run the best two plans and print predicted against measured."`
+	Time    time.Duration `default:"1m" placeholder:"D" help:"About how long measuring may take, and --verify as long again, without loading. Default: 1m."`
+	Fresh   bool          `help:"Measure again what has been measured before."`
+	Output  string        `short:"o" placeholder:"FILE" help:"Write the best plan to a file for tandem run --plan FILE."`
+	JSON    bool          `name:"json" help:"Print one JSON object with the plans, best first, and the best single unit as baseline."`
 }
 
 // Help is shown by tandem plan --help.
@@ -62,13 +64,16 @@ func (p *planCmd) Run(c *console) (err error) {
 			return fmt.Errorf("%s %d: it must be at least 1", x.flag, x.n)
 		}
 	}
+	if p.Time <= 0 {
+		return fmt.Errorf("--time %v: it must be more than 0", p.Time)
+	}
 	layout, err := layoutFlags{Threads: p.Threads, Ctx: p.Ctx, KV: p.KV}.options()
 	if err != nil {
 		return err
 	}
 	o := tandem.Planning{
 		Streams: p.Streams, Prompt: p.Prompt, Tokens: p.Tokens, Goal: p.Goal, Top: p.Top, Verify: p.Verify,
-		Units: p.Units, Chunks: p.Chunks, Layout: layout, Fresh: p.Fresh,
+		Units: p.Units, Chunks: p.Chunks, Layout: layout, Fresh: p.Fresh, Time: p.Time,
 	}
 	ctx, stop := c.context()
 	defer stop()
@@ -159,7 +164,7 @@ func printPlans(out io.Writer, p tandem.Plans) error {
 
 func printVerified(out io.Writer, p tandem.Plans) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "\ttok/s predicted\tfound\tdifference\tTTFT ms predicted\tfound\tdifference\ttrials kept")
+	fmt.Fprintln(w, "\ttok/s predicted\tat this speed\tfound\tdifference\tTTFT ms predicted\tfound\tdifference\ttrials undisturbed")
 	for i, x := range p.Plans {
 		found := x.MeasuredTokS
 		if found == nil {
@@ -168,10 +173,18 @@ func printVerified(out io.Writer, p tandem.Plans) {
 		if found == nil || x.MeasuredTTFT == nil {
 			continue
 		}
-		fmt.Fprintf(w, "%d\t%.1f\t%.1f\t%+.1f %%\t%.0f\t%.0f\t%+.1f %%\t%d of %d\n", i+1,
-			x.PredictedTokS, *found, 100*(x.PredictedTokS / *found - 1), x.PredictedTTFT, *x.MeasuredTTFT, 100*(x.PredictedTTFT / *x.MeasuredTTFT - 1), x.Kept, x.Trials)
+		speed, off := "-", fmt.Sprintf("%+.1f %%", 100*(x.PredictedTokS / *found - 1))
+		if x.ScaledTokS != nil {
+			speed = fmt.Sprintf("%.1f", *x.ScaledTokS)
+			off += fmt.Sprintf(", at this speed %+.1f %%", 100*(*x.ScaledTokS / *found - 1))
+		}
+		fmt.Fprintf(w, "%d\t%.1f\t%s\t%.1f\t%s\t%.0f\t%.0f\t%+.1f %%\t%d of %d\n", i+1,
+			x.PredictedTokS, speed, *found, off, x.PredictedTTFT, *x.MeasuredTTFT, 100*(x.PredictedTTFT / *x.MeasuredTTFT - 1), x.Kept, x.Trials)
 	}
 	w.Flush()
+	if p.Drift != "" {
+		fmt.Fprintf(out, "%s\n", capital(p.Drift))
+	}
 }
 
 func boundaries(p *tandem.Plan) string {
