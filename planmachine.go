@@ -141,6 +141,9 @@ func (p *Plan) options(o Planning) Options {
 		out.Chunks = 1
 	}
 	out.Place, out.Streams, out.Block, out.Merge = placement(p.Placement), p.Streams, p.Block, p.Merge
+	// What is predicted is prompts that come at once, not beside others that
+	// decode.
+	out.BlockBeside = p.Block
 	return out
 }
 
@@ -221,6 +224,7 @@ func (m *Model) costs(ctx context.Context, o Planning, l layout) (*plan.Costs, s
 			if len(ranges) == 1 {
 				x.Chunks = 1
 			}
+			x.BlockBeside = l.o.Block   // a block is as long as is asked for
 			x.Observe = func(Record) {} // records have their parts then
 			e, err := m.Open(ctx, x)
 			if err != nil {

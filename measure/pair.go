@@ -9,6 +9,7 @@ import (
 	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/model"
 	"github.com/tandemrun/tandem/plan"
+	"github.com/tandemrun/tandem/probe"
 )
 
 // pair measures two units together, with the model in three chunks, of which the
@@ -177,19 +178,36 @@ func (p *pairing) single(ctx context.Context, out *plan.Costs) ([]map[string]see
 		return nil, nil, err
 	}
 	var few []map[string]seen
-	wakes := map[string][]time.Duration{}
+	var shares []float64
 	s := p.streams[0]
+	var waits []map[string][]time.Duration // by step
 	for begin := p.e.Now(); len(s.Tokens()) < p.Context && !p.enough(len(few), begin); {
-		if _, err := p.forward(ctx, s, 1, engine.Last); err != nil {
-			return nil, nil, err
+		waited := p.watch()
+		from := len(few)
+		for len(s.Tokens()) < p.Context && len(few)-from < groupSteps && !p.enough(len(few), begin) {
+			if _, err := p.forward(ctx, s, 1, engine.Last); err != nil {
+				return nil, nil, err
+			}
+			few = append(few, p.taken(s, whole, 1))
+			wait := map[string][]time.Duration{}
+			for _, r := range s.Records()[1:] {
+				name := p.e.Units()[r.Unit]
+				wait[name] = append(wait[name], r.Start.Sub(r.Parts[0].Ready))
+			}
+			waits = append(waits, wait)
 		}
-		few = append(few, p.taken(s, whole, 1))
-		for _, r := range s.Records()[1:] {
-			name := p.e.Units()[r.Unit]
-			wakes[name] = append(wakes[name], r.Start.Sub(r.Parts[0].Ready))
+		shares = append(shares, slices.Repeat([]float64{waited()}, len(few)-from)...)
+	}
+	kept, _ := probe.Keep(shares, fewest)
+	var quiet []map[string]seen
+	wakes := map[string][]time.Duration{}
+	for _, i := range kept {
+		quiet = append(quiet, few[i])
+		for name, x := range waits[i] {
+			wakes[name] = append(wakes[name], x...)
 		}
 	}
-	return few, wakes, nil
+	return quiet, wakes, nil
 }
 
 // rows are how many a block has that is measured beside another: fewer on units

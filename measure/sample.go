@@ -15,7 +15,7 @@ import (
 const (
 	steps      = 32 // decode steps
 	groupSteps = 8  // of them, one behind the other
-	fewest     = 3  // trials, however long they take
+	fewest     = 3  // trials, unless they are very long
 	rounds     = 5  // turns of the units, of groupSteps each
 	shallow    = 16 // positions in the caches for the first decode steps
 	beside     = 64 // rows of a block of a prompt that is measured beside another
@@ -89,15 +89,15 @@ func (b *bench) prepare(ctx context.Context) error {
 		b.cost.Rows = append(b.cost.Rows, plan.Sample{N: x.rows, Time: x.times[0]})
 	}
 	// As deep as time allows.
-	depth := b.Depth
+	depth, rate := b.Depth, 0.0 // tokens a second
 	if n := len(blocks); n > 0 {
-		rate := float64(blocks[n-1].rows) / blocks[n-1].total.Seconds()
+		rate = float64(blocks[n-1].rows) / blocks[n-1].total.Seconds()
 		depth = min(depth, max(int(rate*b.limits.prefix.Seconds()), len(s.Tokens())))
 	}
 	if err := b.reach(ctx, s, depth); err != nil {
 		return err
 	}
-	return b.merged(ctx)
+	return b.merged(ctx, rate)
 }
 
 // turn takes some decode steps.
@@ -300,9 +300,11 @@ func (b *bench) group(ctx context.Context, s *engine.Stream, want engine.Want, e
 	return group, full, nil
 }
 
-// enough reports whether n steps since a time are.
+// enough reports whether n steps since a time are: steps that are long have less
+// noise, so that fewer do.
 func (b *bench) enough(n int, begin time.Time) bool {
-	return n >= steps || n >= fewest && b.e.Now().Sub(begin) >= b.limits.steps
+	took := b.e.Now().Sub(begin)
+	return n >= steps || n >= fewest && took >= b.limits.steps || n >= 1 && took >= 4*b.limits.steps
 }
 
 // blocks measures blocks of a prompt of growing size, halfway into a prompt of
@@ -356,23 +358,21 @@ func BlockSizes(most int) []int {
 }
 
 // merged measures how much more than one row a task of one row of each of
-// several streams takes.
-func (b *bench) merged(ctx context.Context) error {
+// several streams takes. The rate is that of prompts, in tokens a second; 0 if
+// it is not known.
+func (b *bench) merged(ctx context.Context, rate float64) error {
 	if b.Streams < 2 {
 		return nil
 	}
 	streams := []*engine.Stream{b.stream}
 	// Not as deep as the first: the prompts of many would take long.
-	depth := min(b.Depth, 4*shallow)
-	for begin := b.e.Now(); len(streams) < b.Streams; {
+	depth := min(b.Depth, 4*shallow, max(int(rate*b.limits.prefix.Seconds())/b.Streams, 1))
+	for len(streams) < b.Streams {
 		s, err := b.e.Stream(ctx)
 		if err != nil {
 			return err
 		}
 		defer s.Close()
-		if b.e.Now().Sub(begin) > b.limits.prefix {
-			depth = 1
-		}
 		if err := b.reach(ctx, s, depth); err != nil {
 			return err
 		}
