@@ -42,6 +42,8 @@ type Unit struct {
 	// Wake is until a task begins on a unit that had nothing to do, and WakeSoon
 	// where that was for no longer than Awake.
 	Wake, WakeSoon, Awake time.Duration
+	// Between is from the end of a task to the begin of the next, if that waited.
+	Between time.Duration
 	// Never are units that this one cannot be used beside, such as a set of cores
 	// that has some of its own.
 	Never []string
@@ -80,7 +82,10 @@ type Source struct {
 type Cost struct {
 	// Rows is a task of one stream, by its rows. The first sample is of one row
 	// whose logits are wanted, a decode step; in the others none are wanted.
-	Rows    []Sample
+	Rows []Sample
+	// Next is a decode step's task right behind another one of the same chunk, whose
+	// weights may still be in a cache; 0 is like the others.
+	Next    time.Duration
 	Head    time.Duration // what a wanted row takes beside that in a task of several rows
 	Streams []Sample      // a task of one row of each stream, by streams; none: it takes one stream a task
 	Cold    time.Duration // the first task ever; 0 is like the others

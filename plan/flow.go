@@ -65,7 +65,7 @@ func newFlow(c *Costs, s Schedule, w Work) *flow {
 				drivers[d] = &driver{}
 			}
 			j = len(f.units)
-			f.units = append(f.units, &station{index: k, place: j, driver: drivers[d], idle: true, rate: 1})
+			f.units = append(f.units, &station{index: k, place: j, driver: drivers[d], idle: true, before: -1, rate: 1})
 		}
 		f.at[i] = f.units[j]
 	}
@@ -249,7 +249,7 @@ func (f *flow) add(u *station, t *task) {
 	if !u.idle {
 		return
 	}
-	u.idle = false
+	u.idle, u.woken = false, true
 	x := f.c.Units[u.index]
 	wake := x.Wake
 	if f.now-u.since <= int64(x.Awake) {

@@ -242,3 +242,24 @@ func compare(t *testing.T, what string, p *sim.Profile, placement map[string]str
 		t.Errorf("%s: %.3f tok/s, but %v a token at least", what, got.Aggregate, got.Least)
 	}
 }
+
+// A task that waited begins a little after the one before, and right behind one
+// of the same chunk it takes less.
+func TestNextAndBetween(t *testing.T) {
+	c := &plan.Costs{
+		Units: []plan.Unit{{Name: "u", Wake: ms(0.5), WakeSoon: ms(0.5), Between: ms(0.25)}},
+		Chunks: []plan.Chunk{
+			{Name: "c1", On: map[string]plan.Cost{"u": {Rows: []plan.Sample{{N: 1, Time: ms(4)}}, Next: ms(3)}}},
+			{Name: "c2", Takes: []plan.Source{{From: 0}}, On: map[string]plan.Cost{"u": {Rows: []plan.Sample{{N: 1, Time: ms(2)}}}}},
+		},
+	}
+	for streams, want := range map[int]float64{
+		1: 0.5 + 4 + 0.25 + 2,                       // c1 c2
+		2: 0.5 + 4 + 0.25 + 3 + 0.25 + 2 + 0.25 + 2, // c1 c1 c2 c2
+	} {
+		p := predict(t, c, plan.Schedule{Placement: []string{"u", "u"}, Merge: 1}, plan.Work{Streams: streams, Prompt: 1, Tokens: 1})
+		if p.Wall != ms(want) {
+			t.Errorf("%d streams: %v, not %g ms", streams, p.Wall, want)
+		}
+	}
+}

@@ -8,6 +8,8 @@ type station struct {
 	queue   []*task
 	idle    bool  // waits for a task
 	since   int64 // when it began to
+	woken   bool  // for the next batch
+	before  int   // chunk that it computed last; -1 is none
 	batch   []*task
 	rows    []int   // of the batch's parts
 	parts   []int64 // what is left to do for the batch, in turn
@@ -162,6 +164,15 @@ func (u *station) measure(f *flow, c *Chunk, cost Cost) {
 		}
 	}
 	if len(u.rows) > 0 {
-		u.parts = append(u.parts, handoff+int64(cost.task(u.rows, wanted)))
+		took := cost.task(u.rows, wanted)
+		if u.before == chunk && cost.Next > 0 && len(u.rows) == 1 && u.rows[0] == 1 {
+			took = cost.Next
+		}
+		u.before = chunk
+		u.parts = append(u.parts, handoff+int64(took))
 	}
+	if !u.woken && len(u.parts) > 0 {
+		u.parts[0] += int64(f.c.Units[u.index].Between)
+	}
+	u.woken = false
 }

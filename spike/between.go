@@ -43,12 +43,12 @@ func (s *session) between(ctx context.Context) error {
 		return err
 	}
 	s.stage("handoffs of %s", Placement(s.o.Moved))
-	c, err := s.steps(ctx, x)
+	c, later, err := s.handovers(ctx, x)
 	if err != nil {
 		return err
 	}
 	s.wake(c)
-	s.handoffs(c, x.place)
+	s.handoffs(c, later, x.place)
 	units := x.units
 	for i, a := range units {
 		for _, b := range units[i+1:] {
@@ -61,11 +61,51 @@ func (s *session) between(ctx context.Context) error {
 	return nil
 }
 
+// handovers measures steps of one stream on the moved placement, in turn with
+// steps on each of its units alone. Later is, by chunk, for how much longer its
+// task took than on its unit alone, copies aside: what a chunk on another unit
+// gives is in that one's caches.
+func (s *session) handovers(ctx context.Context, x *rig) (c chain, later []float64, err error) {
+	p, err := s.paceOf(ctx, x)
+	if err != nil {
+		return c, nil, err
+	}
+	all := newChains(len(x.place))
+	differences := make([][]float64, len(x.place))
+	begin := x.e.Now()
+	for round := 0; round < windows && (round < windowLeast || x.e.Now().Sub(begin) < stepsTime); round++ {
+		by := map[string]float64{}
+		for _, name := range x.units {
+			if by[name], _, err = s.drift(ctx, name); err != nil {
+				return c, nil, fmt.Errorf("steps on %s: %w", name, err)
+			}
+		}
+		one := newChains(len(x.place))
+		quiet, err := s.window(ctx, x, p, round, &one)
+		if err != nil {
+			return c, nil, err
+		}
+		all.all.join(one.all)
+		if quiet {
+			all.quiet.join(one.quiet)
+		}
+		for i, unit := range x.place {
+			took := one.all.median(i) - median(one.all.in[i]) - median(one.all.out[i])
+			differences[i] = append(differences[i], took-by[unit]*s.paces[unit].took[i])
+		}
+	}
+	for i := range x.place {
+		later = append(later, max(median(differences[i]), 0))
+	}
+	return all.result(), later, nil
+}
+
 // handoffs takes from the steps of one stream what one handoff costs, by
-// direction: what the taker spent on its begin and the giver at its end.
-func (s *session) handoffs(c chain, place []string) {
+// direction: what the taker spent on its begin and the giver at its end, and for
+// how much longer the taker's task took.
+func (s *session) handoffs(c chain, later []float64, place []string) {
 	type way struct{ from, to string }
-	calls, took := map[way]int{}, map[way]float64{}
+	calls, took, slower := map[way]int{}, map[way]float64{}, map[way]float64{}
 	var ways []way
 	for i, x := range s.costs.Chunks {
 		var away []way
@@ -81,6 +121,7 @@ func (s *session) handoffs(c chain, place []string) {
 		}
 		for _, w := range away {
 			took[w] += median(c.in[i]) / float64(len(away))
+			slower[w] += later[i] / float64(len(away))
 		}
 		var readers []way
 		for j := i + 1; j < len(place); j++ {
@@ -95,9 +136,9 @@ func (s *session) handoffs(c chain, place []string) {
 		}
 	}
 	for _, w := range ways {
-		h := plan.Handoff{From: w.from, To: w.to, Call: milliseconds(took[w] / float64(calls[w]))}
+		h := plan.Handoff{From: w.from, To: w.to, Call: milliseconds((took[w] + slower[w]) / float64(calls[w]))}
 		s.costs.Handoffs = append(s.costs.Handoffs, h)
-		s.r.Handoffs = append(s.r.Handoffs, Handoff{w.from, w.to, calls[w], took[w]})
+		s.r.Handoffs = append(s.r.Handoffs, Handoff{w.from, w.to, calls[w], took[w], slower[w]})
 	}
 }
 
@@ -107,54 +148,82 @@ type Handoff struct {
 	To    string  `json:"to"`
 	Calls int     `json:"calls"` // inputs and layers of cache rows
 	MS    float64 `json:"ms"`    // that copying took; 0 where rows are read where they are
+	// Slower is for how much longer the tasks took that took the rows, beside
+	// copying, than with everything on their unit.
+	Slower float64 `json:"slower_ms"`
+}
+
+// A couple is two units and their tasks, of decode steps with one row, of blocks
+// of a prompt with more.
+type couple struct {
+	rig  *rig
+	rows int
+	laps [2]*lap
 }
 
 // contention runs the tasks of two units over and over, each alone and both
-// together: of decode steps with one row, of blocks of a prompt with more.
+// together.
 func (s *session) contention(ctx context.Context, x *rig, a, b string, rows int) error {
-	p := Prompt{Tokens: s.promptOf(rows + 1)}
-	streams, err := x.prepare(ctx, []Prompt{{Tokens: p.Tokens[:1]}, {Tokens: p.Tokens[:1]}})
-	defer closeStreams(streams)
-	if err != nil {
-		return err
-	}
-	for _, st := range streams {
-		if err := st.Forward(ctx, p.Tokens[1:], engine.Last, func(int, []float32) error { return nil }); err != nil {
-			return err
-		}
-	}
-	laps := [2]*lap{{e: x.e, s: streams[0], unit: a, chunks: s.on(x.place, a, rows)}, {e: x.e, s: streams[1], unit: b, chunks: s.on(x.place, b, rows)}}
-	if len(laps[0].chunks) == 0 || len(laps[1].chunks) == 0 {
+	c := &couple{x, rows, [2]*lap{{e: x.e, unit: a, chunks: s.on(x.place, a, rows)}, {e: x.e, unit: b, chunks: s.on(x.place, b, rows)}}}
+	if len(c.laps[0].chunks) == 0 || len(c.laps[1].chunks) == 0 {
 		return nil
 	}
-	out := [2]Contention{{Unit: a, With: b, Rows: rows}, {Unit: b, With: a, Rows: rows}}
-	begin := x.e.Now()
-	for turn := range contentionTurns {
-		if turn >= contentionLeast && (x.e.Now().Sub(begin) > contentionMost || min(laps[0].beside.kept, laps[1].beside.kept) >= contentionLeast) {
-			break
-		}
-		for _, l := range laps {
-			if err := s.phase(ctx, x, "alone", turn, rows, l); err != nil {
-				return err
+	if err := s.race(ctx, c, contentionTurns); err != nil {
+		return err
+	}
+	if rows == 1 {
+		s.pairs[[2]string{a, b}] = c
+	}
+	for i, l := range c.laps {
+		out := Contention{Unit: l.unit, With: c.laps[1-i].unit, Rows: rows, Factor: l.factor(contentionTurns), Trials: len(l.beside)}
+		for _, t := range l.beside {
+			if t.quiet {
+				out.Kept++
 			}
 		}
-		if err := s.phase(ctx, x, "beside", turn, rows, laps[:]...); err != nil {
-			return err
-		}
-	}
-	for i, l := range laps {
-		c := out[i]
-		c.Factor = max(l.beside.sum()/l.alone.sum(), 1)
-		c.Trials, c.Kept = l.beside.turns, l.beside.kept
-		s.r.Contention = append(s.r.Contention, c)
-		s.slow(c)
-		s.raw.add(Line{Kind: "contention", Rows: rows, Unit: c.Unit, With: c.With, Factor: &c.Factor})
+		s.r.Contention = append(s.r.Contention, out)
+		s.slow(out)
+		s.raw.add(Line{Kind: "contention", Rows: rows, Unit: out.Unit, With: out.With, Factor: &out.Factor})
 	}
 	return nil
 }
 
-// phase lets units do laps, all at once.
-func (s *session) phase(ctx context.Context, x *rig, what string, turn, rows int, laps ...*lap) error {
+// race adds turns to a couple until enough were undisturbed, most at most.
+func (s *session) race(ctx context.Context, c *couple, most int) error {
+	x, p := c.rig, s.promptOf(c.rows+1)
+	streams, err := x.prepare(ctx, []Prompt{{Tokens: p[:1]}, {Tokens: p[:1]}})
+	defer closeStreams(streams)
+	if err != nil {
+		return err
+	}
+	for i, st := range streams {
+		if err := st.Forward(ctx, p[1:], engine.Last, func(int, []float32) error { return nil }); err != nil {
+			return err
+		}
+		c.laps[i].s = st
+	}
+	begin, kept := x.e.Now(), 0
+	for turn := range most {
+		if turn >= contentionLeast && (x.e.Now().Sub(begin) > contentionMost || kept >= contentionLeast) {
+			break
+		}
+		quiet := true
+		for _, laps := range [][]*lap{c.laps[:1], c.laps[1:], c.laps[:]} {
+			q, err := s.phase(ctx, x, turn, c.rows, laps...)
+			if err != nil {
+				return err
+			}
+			quiet = quiet && q
+		}
+		if quiet {
+			kept++
+		}
+	}
+	return nil
+}
+
+// phase lets units do laps, all at once, and tells whether nothing disturbed them.
+func (s *session) phase(ctx context.Context, x *rig, turn, rows int, laps ...*lap) (quiet bool, err error) {
 	done, begin := s.watch(), x.e.Now()
 	var working atomic.Int64
 	working.Store(int64(len(laps)))
@@ -165,22 +234,22 @@ func (s *session) phase(ctx context.Context, x *rig, what string, turn, rows int
 	}
 	s.lab.All(fs...)
 	if err := errors.Join(errs...); err != nil {
-		return err
+		return false, err
 	}
 	delay, quiet := done(x.e.Now().Sub(begin))
 	for i, l := range laps {
-		t := &l.alone
+		t, what := &l.alone, "alone"
 		if len(laps) > 1 {
-			t = &l.beside
+			t, what = &l.beside, "beside"
 		}
-		t.add(took[i], quiet)
-		sum := 0.0
+		*t = append(*t, lapTurn{took[i], quiet})
+		all := 0.0
 		for _, chunk := range took[i] {
-			sum += median(chunk)
+			all += median(chunk)
 		}
-		s.raw.add(Line{Kind: "lap", What: what, Unit: l.unit, Rows: rows, Trial: number(turn), MS: &sum, DelayMS: number(ms(delay)), Kept: &quiet})
+		s.raw.add(Line{Kind: "lap", What: what, Unit: l.unit, Rows: rows, Trial: number(turn), MS: &all, DelayMS: number(ms(delay)), Kept: &quiet})
 	}
-	return nil
+	return quiet, nil
 }
 
 // slow puts a contention into the costs. What was not measured of blocks is
@@ -216,43 +285,38 @@ type lap struct {
 	unit   string
 	chunks []int
 
-	alone, beside laps
+	alone, beside []lapTurn
 }
 
-// laps are what the tasks of a lap took, in milliseconds, by chunk.
-type laps struct {
-	quiet, all  [][]float64
-	turns, kept int
+// A lapTurn is what tasks took in one turn, in milliseconds, by chunk.
+type lapTurn struct {
+	took  [][]float64
+	quiet bool
 }
 
-func (l *laps) add(took [][]float64, quiet bool) {
-	l.turns++
-	merge := func(to *[][]float64) {
-		if *to == nil {
-			*to = make([][]float64, len(took))
+// factor is how many times as long tasks take beside the other unit's, by the
+// newest undisturbed turns, so many at most.
+func (l *lap) factor(newest int) float64 {
+	return max(lapTime(l.beside, newest)/lapTime(l.alone, newest), 1)
+}
+
+// lapTime is what a lap takes: the sum of the chunks' medians, over the newest
+// turns that were undisturbed, or of all if none was.
+func lapTime(turns []lapTurn, newest int) float64 {
+	kept := slices.DeleteFunc(slices.Clone(turns), func(t lapTurn) bool { return !t.quiet })
+	if len(kept) == 0 {
+		kept = turns
+	}
+	kept = kept[max(0, len(kept)-newest):]
+	var out float64
+	for chunk := range kept[0].took {
+		var all []float64
+		for _, t := range kept {
+			all = append(all, t.took[chunk]...)
 		}
-		for i, x := range took {
-			(*to)[i] = append((*to)[i], x...)
-		}
+		out += median(all)
 	}
-	merge(&l.all)
-	if quiet {
-		l.kept++
-		merge(&l.quiet)
-	}
-}
-
-// sum is what a lap takes: the sum of the chunks' medians.
-func (l *laps) sum() float64 {
-	from := l.quiet
-	if l.kept == 0 {
-		from = l.all
-	}
-	var sum float64
-	for _, x := range from {
-		sum += median(x)
-	}
-	return sum
+	return out
 }
 
 // run does laps for a while and returns what their tasks took. Beside others the

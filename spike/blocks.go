@@ -97,22 +97,6 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 		}
 		return median(took[k][i])
 	}
-	if s.inRow == nil {
-		s.inRow = map[string][]map[int]float64{}
-	}
-	s.inRow[name] = make([]map[int]float64, len(x.place))
-	for i := range x.place {
-		if x.place[i] != name {
-			delete(s.inRow, name) // the unit cannot run everything
-			break
-		}
-		s.inRow[name][i] = map[int]float64{}
-		for _, k := range kinds {
-			if k.merge == 1 {
-				s.inRow[name][i][k.streams] = of(k, i) / float64(k.streams) / of(kinds[0], i)
-			}
-		}
-	}
 	for i := range x.place {
 		if x.place[i] != name {
 			continue
@@ -127,6 +111,9 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 		if c.Most == 1 {
 			c.Streams = nil
 		}
+		row := several{most, 1} // one task as ever, and the others right behind it
+		next := (of(row, i)/of(kinds[0], i) - 1) / float64(most-1)
+		c.Next = time.Duration(min(max(next, 0), 1) * float64(c.Rows[0].Time))
 		s.costs.Chunks[i].On[name] = c
 	}
 	return nil

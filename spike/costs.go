@@ -30,6 +30,9 @@ const (
 	windowMost  = 16 // steps
 	windowLeast = 3
 	stepsTime   = 2500 * time.Millisecond // of all windows
+	// slowStep is a step on a unit so slow that its steps begin with one token:
+	// evaluating a prompt for each window would take seconds.
+	slowStep = 100 * time.Millisecond
 )
 
 // latencies measures each chunk on each unit: cold, and warm in the steps of one
@@ -51,10 +54,18 @@ func (s *session) latencies(ctx context.Context) error {
 			return err
 		}
 		s.stage("chunks on %s", u.Name)
-		warm, err := s.steps(ctx, x)
+		p, err := s.paceOf(ctx, x)
 		if err != nil {
 			return fmt.Errorf("chunks on %s: %w", u.Name, err)
 		}
+		warm, err := s.steps(ctx, x, p)
+		if err != nil {
+			return fmt.Errorf("chunks on %s: %w", u.Name, err)
+		}
+		for i := range place {
+			p.took = append(p.took, warm.median(i))
+		}
+		s.paces[u.Name] = p
 		for i, name := range place {
 			if name != u.Name {
 				continue
@@ -69,6 +80,9 @@ func (s *session) latencies(ctx context.Context) error {
 		}
 		if !s.known {
 			s.wake(warm)
+			if t := warm.between[u.Name]; len(t) > 0 {
+				s.costs.Units[slices.IndexFunc(s.costs.Units, func(x plan.Unit) bool { return x.Name == u.Name })].Between = milliseconds(median(t))
+			}
 			if host := milliseconds(median(warm.host)); s.costs.Host == 0 || host < s.costs.Host {
 				s.costs.Host = host
 			}
@@ -170,17 +184,18 @@ func giver(programs []*program.Program, in program.Port) int {
 
 // chain is what steps of one stream were made of.
 type chain struct {
-	chunks [][]float64 // milliseconds, by chunk
-	in     [][]float64 // of that, taking what other units give
-	out    [][]float64 // of that, cache rows for other units
-	host   []float64   // from the last task of a step to when the next was asked for
-	wake   map[string][]float64
-	steps  int // measured
-	kept   int // of them undisturbed, and in the lists; if none was, all are
+	chunks  [][]float64 // milliseconds, by chunk
+	in      [][]float64 // of that, taking what other units give
+	out     [][]float64 // of that, cache rows for other units
+	host    []float64   // from the last task of a step to when the next was asked for
+	wake    map[string][]float64
+	between map[string][]float64 // from a task to the next on the same unit
+	steps   int                  // measured
+	kept    int                  // of them undisturbed, and in the lists; if none was, all are
 }
 
 func newChain(chunks int) chain {
-	c := chain{wake: map[string][]float64{}}
+	c := chain{wake: map[string][]float64{}, between: map[string][]float64{}}
 	for _, list := range []*[][]float64{&c.chunks, &c.in, &c.out} {
 		*list = make([][]float64, chunks)
 	}
@@ -189,66 +204,114 @@ func newChain(chunks int) chain {
 
 func (c chain) median(chunk int) float64 { return median(c.chunks[chunk]) }
 
-// steps decodes with one stream and looks at its tasks.
-func (s *session) steps(ctx context.Context, x *rig) (chain, error) {
-	quiet, all := newChain(len(x.place)), newChain(len(x.place))
+// chains are steps of one stream, all of them and those undisturbed.
+type chains struct{ quiet, all chain }
+
+func newChains(chunks int) chains { return chains{newChain(chunks), newChain(chunks)} }
+
+// result is the undisturbed ones, or all if there were none.
+func (c *chains) result() chain {
+	c.quiet.steps = c.all.steps
+	if c.quiet.kept == 0 {
+		return c.all
+	}
+	return c.quiet
+}
+
+// A pace is how steps of one stream are measured on a unit, and what they took
+// when the costs were.
+type pace struct {
+	prompt Prompt
+	steps  int       // of a window
+	took   []float64 // milliseconds, by chunk
+}
+
+// paceOf warms an engine up and chooses how its steps are measured.
+func (s *session) paceOf(ctx context.Context, x *rig) (*pace, error) {
+	const warmup = 3
 	p := s.lab.Prompts()[0]
-	const warmup = 2
-	n := 1
+	first := Prompt{p.Category, p.Name, p.Tokens[:1]}
+	r, err := s.decode(ctx, x, []Prompt{first}, warmup, 1, 0)
+	if err != nil {
+		return nil, err
+	}
+	step := r.wall / warmup
+	if step > slowStep {
+		p = first
+	}
+	return &pace{prompt: p, steps: max(1, min(int(windowTime/max(step, 1)), windowMost, s.o.Tokens-1))}, nil
+}
+
+// steps decodes with one stream and looks at its tasks.
+func (s *session) steps(ctx context.Context, x *rig, p *pace) (chain, error) {
+	c := newChains(len(x.place))
 	begin := x.e.Now()
-	for w := -1; w < windows || quiet.kept < all.steps/3 && w < 3*windows; w++ {
-		if ctx.Err() != nil {
-			return all, context.Cause(ctx)
-		}
+	for w := 0; w < windows || c.quiet.kept < c.all.steps/3 && w < 3*windows; w++ {
 		if w >= windowLeast && x.e.Now().Sub(begin) > stepsTime {
 			break
 		}
-		tokens := n
-		if w < 0 {
-			tokens = warmup
+		if _, err := s.window(ctx, x, p, w, &c); err != nil {
+			return c.all, err
 		}
-		r, err := s.decode(ctx, x, []Prompt{p}, tokens+1, 1, 0) // the first one begins in a unit at rest
-		if err != nil {
-			return all, err
-		}
-		if w < 0 {
-			step := r.wall / (warmup + 1)
-			n = max(1, min(int(windowTime/max(step, 1)), windowMost, s.o.Tokens-1))
-			continue
-		}
-		all.add(x, tokens)
-		if r.quiet {
-			quiet.add(x, tokens)
-			quiet.kept += tokens
-		}
-		s.raw.add(Line{Kind: "step", Placement: Placement(x.place), Rows: tokens, Trial: number(w), MS: number(ms(r.wall) / float64(tokens+1)), DelayMS: number(ms(r.delay)), Kept: &r.quiet})
 	}
-	quiet.steps = all.steps
-	if quiet.kept == 0 {
-		return all, nil
+	return c.result(), nil
+}
+
+// window decodes some steps with one stream, adds their tasks to the chains and
+// tells whether they were undisturbed.
+func (s *session) window(ctx context.Context, x *rig, p *pace, trial int, to *chains) (quiet bool, err error) {
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
 	}
-	return quiet, nil
+	r, err := s.decode(ctx, x, []Prompt{p.prompt}, p.steps+1, 1, 0) // the first one begins in a unit at rest
+	if err != nil {
+		return false, err
+	}
+	to.all.add(x, p.steps)
+	if r.quiet {
+		to.quiet.add(x, p.steps)
+		to.quiet.kept += p.steps
+	}
+	s.raw.add(Line{Kind: "step", Placement: Placement(x.place), Rows: p.steps, Trial: number(trial), MS: number(ms(r.wall) / float64(p.steps+1)), DelayMS: number(ms(r.delay)), Kept: &r.quiet})
+	return r.quiet, nil
+}
+
+// join takes the steps of another chain.
+func (c *chain) join(o chain) {
+	for i := range c.chunks {
+		c.chunks[i], c.in[i], c.out[i] = append(c.chunks[i], o.chunks[i]...), append(c.in[i], o.in[i]...), append(c.out[i], o.out[i]...)
+	}
+	c.host = append(c.host, o.host...)
+	for name, t := range o.wake {
+		c.wake[name] = append(c.wake[name], t...)
+	}
+	for name, t := range o.between {
+		c.between[name] = append(c.between[name], t...)
+	}
+	c.steps, c.kept = c.steps+o.steps, c.kept+o.kept
 }
 
 // add takes the tasks of a window, but those of its first step.
 func (c *chain) add(x *rig, steps int) {
 	c.steps += steps
-	var last time.Time
+	var last engine.Record
 	for i, r := range x.record.Records() {
 		p := r.Parts[0]
 		if i >= len(x.place) {
 			c.chunks[r.Chunk] = append(c.chunks[r.Chunk], ms(r.End.Sub(r.Start)))
 			c.in[r.Chunk] = append(c.in[r.Chunk], ms(r.CopyTime-r.CopyOutTime))
 			c.out[r.Chunk] = append(c.out[r.Chunk], ms(r.CopyOutTime))
+			name := x.place[r.Chunk]
 			if r.Chunk == 0 {
-				c.host = append(c.host, ms(p.Submitted.Sub(last)))
+				c.host = append(c.host, ms(p.Submitted.Sub(last.End)))
+			} else if r.Unit == last.Unit {
+				c.between[name] = append(c.between[name], ms(r.Start.Sub(last.End)))
 			}
 			if r.Chunk == 0 || len(p.From) > 0 {
-				name := x.place[r.Chunk]
 				c.wake[name] = append(c.wake[name], ms(r.Start.Sub(p.Ready)))
 			}
 		}
-		last = r.End
+		last = r
 	}
 }
 

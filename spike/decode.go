@@ -57,20 +57,21 @@ type Rate struct {
 
 // a run is one trial of decoding.
 type run struct {
-	wall    time.Duration
-	rate    Rate
-	marks   [][]mark // by stream
-	delay   time.Duration
-	quiet   bool
-	overlap float64
-	both    time.Duration
-	busy    []time.Duration // by unit of the rig
-	merged  int             // most streams of a task
-	copied  int64           // bytes copied between units
-	passed  int64           // bytes taken from another unit without a copy
-	copies  time.Duration
-	windows []window // of the time in which all streams decode
-	line    *trace.Timeline
+	wall     time.Duration
+	rate     Rate
+	marks    [][]mark // by stream
+	delay    time.Duration
+	quiet    bool
+	overlap  float64
+	both     time.Duration
+	busy     []time.Duration // by unit of the rig
+	merged   int             // most streams of a task
+	copied   int64           // bytes copied between units
+	passed   int64           // bytes taken from another unit without a copy
+	copies   time.Duration
+	windows  []window // of the time in which all streams decode
+	line     *trace.Timeline
+	forecast forecast // made right before it
 }
 
 // A window is a part of a run between two looks at how long threads waited.

@@ -1,9 +1,9 @@
 package spike
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -13,8 +13,9 @@ import (
 	"github.com/tandemrun/tandem/trace"
 )
 
-// A Result is a schedule of decoding, predicted and measured. Figures are
-// medians over the trials kept.
+// A Result is a schedule of decoding, predicted and measured. Figures are those of
+// the median run by its steady rate, of the runs kept; the prediction is that of its
+// turn.
 type Result struct {
 	Role             string  `json:"role"` // base, moved, or single: everything on another unit
 	Placement        string  `json:"placement"`
@@ -23,7 +24,8 @@ type Result struct {
 	Merged           int     `json:"most_streams_in_a_task"`
 	Predicted        Rate    `json:"predicted_tok_s"`
 	Measured         Rate    `json:"measured_tok_s"`
-	Cold             float64 `json:"cold_ms"` // the first token since the chunks were loaded, apart from all else
+	Ratio            float64 `json:"measured_to_predicted"` // of the steady rates; 0 if none is predicted
+	Cold             float64 `json:"cold_ms"`               // the first token since the chunks were loaded, apart from all else
 	PredictedOverlap float64 `json:"predicted_overlap"`
 	Overlap          float64 `json:"realised_overlap"`
 	// TokensEqual and LogitsEqual compare every stream of every trial with a
@@ -33,8 +35,8 @@ type Result struct {
 	Divergence  *Divergence `json:"first_divergence"`
 	Trials      int         `json:"trials"`
 	Kept        int         `json:"kept"`
-	// The steady rate is the median of the windows of all trials that were kept;
-	// without any it is that of the trials.
+	// The steady rate of a turn is the median of its windows that were kept;
+	// without any it is that of the whole turn.
 	Windows     int `json:"windows"`
 	WindowsKept int `json:"windows_kept"`
 	// CopyMS is what copies between units took for a token, and the bytes what
@@ -107,38 +109,10 @@ func (s *session) single() string {
 	return best
 }
 
-// costsOf are the costs as they are for a schedule. Streams that are kept apart on
-// a single unit run the same chunk one after the other, and those behind the
-// first may find its weights in a cache.
-func (s *session) costsOf(r *Result) *plan.Costs {
-	follow := s.inRow[r.Placement]
-	if r.Merge != 1 || r.Streams < 2 || follow == nil {
-		return s.costs
-	}
-	c := *s.costs
-	c.Chunks = slices.Clone(c.Chunks)
-	for i := range c.Chunks {
-		x := &c.Chunks[i]
-		cost := x.On[r.place[i]]
-		cost.Rows = slices.Clone(cost.Rows)
-		cost.Rows[0].Time = time.Duration(follow[i][r.Streams] * float64(cost.Rows[0].Time))
-		x.On = maps.Clone(x.On)
-		x.On[r.place[i]] = cost
-	}
-	return &c
-}
-
-// decoding predicts every schedule, then measures them in turn.
+// decoding measures every schedule in turn. Right before each turn it is
+// predicted.
 func (s *session) decoding(ctx context.Context) error {
 	all := s.schedules()
-	for _, r := range all {
-		p, err := plan.Predict(s.costsOf(r), plan.Schedule{Placement: r.place, Block: longestPrompt, Merge: r.Merge}, plan.Work{Streams: r.Streams, Prompt: 1, Tokens: s.o.Tokens})
-		if err != nil {
-			return fmt.Errorf("predicting %s: %w", r.Placement, err)
-		}
-		r.Predicted, r.PredictedOverlap = Rate{p.Aggregate, p.Steady}, p.Overlap
-		s.raw.add(Line{Kind: "prediction", What: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Rate: &r.Predicted, Overlap: &p.Overlap})
-	}
 	want, err := s.turns(ctx, &s.rigs, all, s.o.Trials)
 	if err != nil {
 		return err
@@ -176,23 +150,31 @@ func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials i
 				picks, prompts = append(picks, k), append(prompts, ps[k])
 			}
 			var every time.Duration // on another lab times are of no interest
+			var expected forecast
+			again := rigs.lab == s.lab && !s.known
 			if rigs.lab == s.lab {
-				every = r.window()
+				if expected, err = s.predict(ctx, r, t); err != nil {
+					return nil, fmt.Errorf("predicting %s: %w", r.title(), err)
+				}
+				every = expected.window(r.Streams)
 			}
-			one, err := s.decode(ctx, x, prompts, s.o.Tokens, r.Merge, every)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.title(), err)
+			for n, begin := 0, x.e.Now(); n == 0 || again && n < mostRuns && x.e.Now().Sub(begin) < turnTime; n++ {
+				one, err := s.decode(ctx, x, prompts, s.o.Tokens, r.Merge, every)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", r.title(), err)
+				}
+				one.forecast = expected
+				r.runs, r.picks = append(r.runs, one), append(r.picks, picks)
+				if r.Role == roleBase && r.Streams == 1 && want[picks[0]] == nil {
+					want[picks[0]] = one.marks[0]
+				}
+				l := Line{Kind: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(t), Category: ps[picks[0]].Category,
+					MS: number(ms(one.wall)), Rate: &one.rate, Overlap: &one.overlap, DelayMS: number(ms(one.delay)), Kept: &one.quiet, Copied: one.copied, Passed: one.passed}
+				if rigs.lab != s.lab {
+					l.Model = rigs.lab.Name()
+				}
+				s.raw.add(l)
 			}
-			r.runs, r.picks = append(r.runs, one), append(r.picks, picks)
-			if r.Role == roleBase && r.Streams == 1 && want[picks[0]] == nil {
-				want[picks[0]] = one.marks[0]
-			}
-			l := Line{Kind: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(t), Category: ps[picks[0]].Category,
-				MS: number(ms(one.wall)), Rate: &one.rate, Overlap: &one.overlap, DelayMS: number(ms(one.delay)), Kept: &one.quiet, Copied: one.copied, Passed: one.passed}
-			if rigs.lab != s.lab {
-				l.Model = rigs.lab.Name()
-			}
-			s.raw.add(l)
 		}
 	}
 	x, err := rigs.get(ctx, s.o.Base, longestPrompt)
@@ -259,50 +241,87 @@ func (r *Result) compare(l Lab, want [][]mark) {
 	}
 }
 
+// A turn of a schedule is as many runs as fit into turnTime, at least one and at
+// most mostRuns: runs of a small model are over before anything can be told.
+const (
+	turnTime = 100 * time.Millisecond
+	mostRuns = 8
+)
+
+// A forecast is what a turn is predicted to give.
+type forecast struct {
+	rate    Rate
+	overlap float64
+	quiet   bool // what it rests on was measured undisturbed
+}
+
+// predict predicts a turn of a schedule with the costs as they are now.
+func (s *session) predict(ctx context.Context, r *Result, turn int) (forecast, error) {
+	is, err := s.now(ctx, r)
+	if err != nil {
+		return forecast{}, err
+	}
+	p, err := plan.Predict(is.costs, plan.Schedule{Placement: r.place, Block: longestPrompt, Merge: r.Merge}, plan.Work{Streams: r.Streams, Prompt: 1, Tokens: s.o.Tokens})
+	if err != nil {
+		return forecast{}, err
+	}
+	out := forecast{Rate{p.Aggregate, p.Steady}, p.Overlap, is.quiet}
+	s.raw.add(Line{Kind: "prediction", What: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(turn), Rate: &out.rate, Overlap: &out.overlap, Kept: &out.quiet})
+	return out, nil
+}
+
 // window is how long the windows of a run are.
-func (r *Result) window() time.Duration {
-	step := time.Duration(float64(r.Streams) / r.Predicted.Steady * 1e9)
+func (f forecast) window(streams int) time.Duration {
+	step := time.Duration(float64(streams) / f.rate.Steady * 1e9)
 	return max(shortWindow, 2*step)
 }
 
-// finish takes medians over the runs kept.
+// finish takes the figures of the median run of those kept.
 func (r *Result) finish() {
-	kept := slices.DeleteFunc(slices.Clone(r.runs), func(x run) bool { return !x.quiet })
-	r.Trials, r.Kept = len(r.runs), len(kept)
-	if len(kept) == 0 {
-		kept = r.runs
-	}
-	of := func(f func(run) float64) float64 {
-		var x []float64
-		for _, one := range kept {
-			x = append(x, f(one))
-		}
-		return median(x)
-	}
-	r.Measured = Rate{of(func(x run) float64 { return x.rate.Aggregate }), of(func(x run) float64 { return x.rate.Steady })}
-	var rates []float64
-	for _, one := range r.runs {
-		r.Windows += len(one.windows)
-		for _, w := range one.windows {
-			if w.quiet {
-				rates = append(rates, w.rate)
-			}
-		}
-	}
-	if r.WindowsKept = len(rates); len(rates) > 0 {
-		r.Measured.Steady = median(rates)
-	}
-	r.Overlap = of(func(x run) float64 { return x.overlap })
-	tokens := 0
-	for _, m := range kept[0].marks {
-		tokens += len(m)
-	}
-	r.CopyMS = of(func(x run) float64 { return ms(x.copies) }) / float64(tokens)
-	r.CopiedBytes, r.PassedBytes = kept[0].copied/int64(tokens), kept[0].passed/int64(tokens)
-	for _, one := range r.runs {
+	for i := range r.runs {
+		one := &r.runs[i]
+		kept := one.settle()
+		r.Windows, r.WindowsKept = r.Windows+len(one.windows), r.WindowsKept+kept
 		r.Merged = max(r.Merged, one.merged)
 	}
-	r.line = kept[len(kept)-1].line
+	turns := slices.DeleteFunc(slices.Clone(r.runs), func(x run) bool { return !x.quiet || !x.forecast.quiet })
+	r.Trials, r.Kept = len(r.runs), len(turns)
+	if len(turns) == 0 { // the less disturbed half
+		share := func(x run) float64 { return x.delay.Seconds() / x.wall.Seconds() }
+		turns = slices.SortedFunc(slices.Values(r.runs), func(a, b run) int { return cmp.Compare(share(a), share(b)) })
+		turns = turns[:(len(turns)+1)/2]
+	}
+	turns = slices.SortedFunc(slices.Values(turns), func(a, b run) int { return cmp.Compare(a.rate.Steady, b.rate.Steady) })
+	one := turns[(len(turns)-1)/2]
+	r.Measured, r.Overlap = one.rate, one.overlap
+	r.Predicted, r.PredictedOverlap = one.forecast.rate, one.forecast.overlap
+	if r.Predicted.Steady > 0 {
+		r.Ratio = r.Measured.Steady / r.Predicted.Steady
+	}
+	tokens := 0
+	for _, m := range one.marks {
+		tokens += len(m)
+	}
+	r.CopyMS = ms(one.copies) / float64(tokens)
+	r.CopiedBytes, r.PassedBytes = one.copied/int64(tokens), one.passed/int64(tokens)
+	r.line = one.line
+}
+
+// settle makes the steady rate of a run that of its undisturbed windows, if they
+// are at least half of all: then the run counts as undisturbed. It returns how
+// many they are.
+func (x *run) settle() int {
+	var rates []float64
+	for _, w := range x.windows {
+		if w.quiet {
+			rates = append(rates, w.rate)
+		}
+	}
+	if n := len(rates); n > 0 {
+		x.rate.Steady = median(rates)
+		x.quiet = x.quiet || 2*n >= len(x.windows)
+	}
+	return len(rates)
 }
 
 // pictures keeps the timelines that the report shows: one stream and several on

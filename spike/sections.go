@@ -127,19 +127,20 @@ func (r *Report) betweenSection() section {
 	}
 	for _, h := range r.Handoffs {
 		s.table.row(h.From, h.To, fmt.Sprintf("%d handoffs, copies", h.Calls), f(4, h.MS), "")
+		s.table.row(h.From, h.To, "tasks behind them, slower by", f(4, h.Slower), "")
 	}
 	return s
 }
 
 func (r *Report) decodeSection() section {
 	s := section{title: fmt.Sprintf("Decoding, %d tokens a stream", r.Tokens), text: []string{
-		"Tokens a second of all streams together: aggregate with the begin and the end of the run, steady while all streams decode. Each was predicted before anything of it was measured. The first token since loading is apart.",
+		"Tokens a second of all streams together: aggregate with the begin and the end of the run, steady while all streams decode. Each turn was predicted right before it, with steps on each unit measured just then; the figures, and the ratio of measured to predicted, are those of the median run of those kept. The first token since loading is apart.",
 	}}
-	s.table = newTable("placement", ">streams", "rule", ">aggregate", ">predicted", ">steady", ">predicted", ">off", ">overlap", ">predicted", ">cold ms", "tokens", "bits", ">trials kept", ">windows kept")
+	s.table = newTable("placement", ">streams", "rule", ">aggregate", ">predicted", ">steady", ">predicted", ">ratio", ">overlap", ">predicted", ">cold ms", "tokens", "bits", ">runs kept", ">windows kept")
 	c := chart{title: "Decoding, steady: measured (bar) and predicted (line), all streams together", unit: "tok/s", digits: 1, marked: true}
 	for i := range r.Results {
 		x := &r.Results[i]
-		s.table.row(x.Placement, fmt.Sprint(x.Streams), x.Rule(), rate(x.Measured.Aggregate), rate(x.Predicted.Aggregate), rate(x.Measured.Steady), rate(x.Predicted.Steady), off(x.Predicted.Steady, x.Measured.Steady),
+		s.table.row(x.Placement, fmt.Sprint(x.Streams), x.Rule(), rate(x.Measured.Aggregate), rate(x.Predicted.Aggregate), rate(x.Measured.Steady), rate(x.Predicted.Steady), f(2, x.Ratio),
 			f(2, x.Overlap), f(2, x.PredictedOverlap), f(1, x.Cold), equal(x.TokensEqual), equal(x.LogitsEqual), of(x.Kept, x.Trials), of(x.WindowsKept, x.Windows))
 		label := streams(x.Streams)
 		if x.Streams > 1 {
@@ -203,7 +204,7 @@ func (r *Report) methodSection() section {
 	}
 	s.text = []string{
 		fmt.Sprintf("%s, %s, in %.0f s.", r.Began.UTC().Format("2006-01-02 15:04 MST"), where, r.Took.Seconds()),
-		"Schedules were measured in turn. A trial is kept if workers waited for their CPU, added up, for no more than 3 % of its time; where none was kept, all count. Figures are medians. raw.jsonl has every prediction and every measurement in the order in which they were made.",
+		"Schedules were measured in turn. A trial is kept if workers waited for their CPU, added up, for no more than 3 % of its time; where none was kept, all count, of decoding the less disturbed half. Figures are medians. raw.jsonl has every prediction and every measurement in the order in which they were made.",
 	}
 	if r.Version != "" {
 		s.text = append(s.text, r.Version+".")

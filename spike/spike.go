@@ -7,7 +7,9 @@
 // prompts on one unit and flowing through two; and whether the tokens, and the
 // bits of the logits, are the same. Every figure is predicted before it is
 // measured (package plan), from the latencies, from what was seen between the
-// chunks of one stream, and from how much units slow each other. The result is a
+// chunks of one stream and of two, and from how much units slow each other; each
+// turn of a schedule anew, from steps on its units measured just then, because the
+// speed of a machine drifts. The result is a
 // [Report]; docs/spike.md describes what it holds and the rules that its verdict
 // follows.
 //
@@ -96,11 +98,10 @@ type session struct {
 	o     Options
 	rigs  rigs
 	costs *plan.Costs
-	known bool // the costs were not measured
-	// inRow is, by unit, chunk and number of streams, what a task takes on average
-	// when so many streams' tasks of one chunk follow each other, as a share of what
-	// it takes alone.
-	inRow map[string][]map[int]float64
+	known bool                  // the costs were not measured
+	paces map[string]*pace      // by unit
+	pairs map[[2]string]*couple // of units in decode steps
+	gaps  map[string]*gaps      // by placement
 	raw   raw
 	r     *Report
 }
@@ -110,7 +111,7 @@ func Measure(ctx context.Context, l Lab, o Options) (*Report, error) {
 	if err := o.check(l); err != nil {
 		return nil, err
 	}
-	s := &session{lab: l, o: o, costs: l.Costs(), known: l.Costs() != nil, r: &Report{Began: time.Now(), Model: l.Name(), Tokens: o.Tokens}}
+	s := &session{lab: l, o: o, costs: l.Costs(), known: l.Costs() != nil, paces: map[string]*pace{}, pairs: map[[2]string]*couple{}, gaps: map[string]*gaps{}, r: &Report{Began: time.Now(), Model: l.Name(), Tokens: o.Tokens}}
 	s.rigs = s.engines(l)
 	s.r.Base, s.r.Moved, s.r.Simulated = slices.Clone(o.Base), slices.Clone(o.Moved), s.known
 	var err error

@@ -5,13 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/tandemrun/tandem/plan"
 	"github.com/tandemrun/tandem/spike"
 	"github.com/tandemrun/tandem/unit/sim"
 )
@@ -147,23 +150,89 @@ func TestUnseenProfile(t *testing.T) {
 	}
 }
 
-// Every prediction is made before anything of what it is about is measured.
+// Every turn and trial is predicted before it is measured, and all are.
 func TestPredictedBefore(t *testing.T) {
+	predicted := map[string]bool{}
 	measured := map[string]bool{}
-	predictions := 0
 	for _, l := range macStudio(t).Raw {
-		key := strings.Join([]string{l.Kind, l.Category, l.Placement}, " ")
-		if l.Kind != "prediction" {
-			measured[key] = true
-			continue
+		what := l.Kind
+		if what == "prediction" {
+			what = l.What
 		}
-		predictions++
-		if key := strings.Join([]string{l.What, l.Category, l.Placement}, " "); measured[key] {
-			t.Errorf("%s was predicted after it was measured", key)
+		key := fmt.Sprint(what, " ", l.Placement, " ", l.Streams)
+		switch what {
+		case "decode":
+			key += fmt.Sprint(" ", *l.Merge, " ", *l.Trial)
+		case "probe":
+			key += " " + l.Category
+		}
+		switch {
+		case l.Kind == "prediction":
+			predicted[key] = true
+			if measured[key] {
+				t.Errorf("%s was predicted after it was measured", key)
+			}
+		case what == "decode" || what == "probe" || what == "prefill":
+			measured[key] = true
+			if !predicted[key] {
+				t.Errorf("%s was not predicted", key)
+			}
 		}
 	}
-	if predictions < 15 {
-		t.Errorf("%d predictions", predictions)
+	if len(predicted) < 20 || len(measured) != len(predicted) {
+		t.Errorf("%d predictions of %d measurements", len(predicted), len(measured))
+	}
+}
+
+// blind is a device whose costs have to be measured.
+type blind struct{ *spike.Device }
+
+func (blind) Costs() *plan.Costs { return nil }
+
+// drifting is a clock on which everything takes more and less time by turns.
+type drifting struct{ *sim.Virtual }
+
+func (d drifting) Sleep(ctx context.Context, t time.Duration) error {
+	const period = 7 // seconds
+	speed := 1 + 0.3*math.Sin(2*math.Pi*float64(d.Now().UnixNano())/1e9/period)
+	return d.Virtual.Sleep(ctx, time.Duration(float64(t)*speed))
+}
+
+// A turn is predicted from what was measured right before it, so predictions hold
+// while the machine drifts. One run takes little of the drift's period.
+func TestDrift(t *testing.T) {
+	p, err := sim.Parse("drifting", []byte(`{
+		"name": "drifting", "hidden": 100,
+		"units": [{"name": "A"}, {"name": "B"}],
+		"chunks": [
+			{"name": "c1", "on": {"A": {"ms": 1.5, "stream_ms": 0.5}, "B": {"ms": 1.5, "stream_ms": 0.5}}},
+			{"name": "c2", "kv": 50, "on": {"A": {"ms": 1, "stream_ms": 0.3}, "B": {"ms": 1.25, "stream_ms": 0.3}}},
+			{"name": "c3", "reads": ["c2"], "on": {"A": {"ms": 2, "stream_ms": 0.5}, "B": {"ms": 2.5, "stream_ms": 0.5}}}
+		],
+		"handoffs": [{"from": "*", "to": "*", "call_ms": 0.25}]
+	}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := spike.Measure(t.Context(), blind{spike.NewDevice(p, drifting{sim.NewVirtual()})}, spike.Options{
+		Base: []string{"A", "A", "A"}, Moved: []string{"A", "B", "A"}, Streams: []int{1, 2}, Tokens: 32, Trials: 4, Probes: 2,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Results {
+		if math.Abs(x.Ratio-1) > 0.07 || x.Ratio != x.Measured.Steady/x.Predicted.Steady {
+			t.Errorf("%s, %d streams, merge %d: predicted %.1f, measured %.1f tok/s, ratio %.3f", x.Placement, x.Streams, x.Merge, x.Predicted.Steady, x.Measured.Steady, x.Ratio)
+		}
+	}
+	slow, fast := math.Inf(1), 0.0 // the base, one stream, in all turns
+	for _, l := range r.Raw {
+		if l.Kind == "decode" && l.Placement == "A" && l.Streams == 1 {
+			slow, fast = min(slow, l.Rate.Steady), max(fast, l.Rate.Steady)
+		}
+	}
+	if fast < 1.2*slow {
+		t.Errorf("the base decoded between %.1f and %.1f tok/s: there was no drift to speak of", slow, fast)
 	}
 }
 

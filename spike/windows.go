@@ -8,7 +8,7 @@ import (
 // shortWindow is the least time of a window: on a machine that is not idle a run
 // is rarely undisturbed as a whole, but parts of it are. A window has two steps
 // at least.
-const shortWindow = 50 * time.Millisecond
+const shortWindow = 25 * time.Millisecond
 
 // A look is how long threads of the process had waited for a CPU by then.
 type look struct {
@@ -60,9 +60,23 @@ func inWindows(seen []look, times [][]time.Time, from, to time.Time) []window {
 		for _, t := range times {
 			tokens += progress(t, b.at) - progress(t, a.at)
 		}
-		out = append(out, window{tokens / d.Seconds(), undisturbed(b.waited-a.waited, d)})
+		out = append(out, window{tokens / d.Seconds(), !disturbed(seen, a.at, b.at)})
 	}
 	return out
+}
+
+// disturbed reports whether threads waited in a time between looks. The system
+// counts a wait when it ends, so one that is seen in a later look reaches back by
+// as much.
+func disturbed(seen []look, from, to time.Time) bool {
+	for i := 1; i < len(seen); i++ {
+		a, b := seen[i-1], seen[i]
+		waited := b.waited - a.waited
+		if b.at.After(from) && a.at.Add(-waited).Before(to) && !undisturbed(waited, b.at.Sub(a.at)) {
+			return true
+		}
+	}
+	return false
 }
 
 // progress is how many tokens a stream has behind its first at a time between

@@ -1,0 +1,172 @@
+package spike
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tandemrun/tandem/plan"
+)
+
+// The speed of a machine drifts by tens of percent in seconds: its clock, other
+// virtual machines on the host. So right before each turn of a schedule some steps
+// of one stream are measured again, with everything on each unit that the schedule
+// uses, and the turn is predicted with the costs as these steps find them.
+
+// driftTries is how often that is tried until it was undisturbed.
+const driftTries = 3
+
+// A state is the costs as they are at some moment.
+type state struct {
+	costs *plan.Costs
+	quiet bool // they were measured undisturbed
+}
+
+// now measures how the machine is for a schedule.
+func (s *session) now(ctx context.Context, r *Result) (state, error) {
+	out := state{s.costs, true}
+	if s.known {
+		return out, nil
+	}
+	units := distinct(r.place)
+	for _, name := range units {
+		by, quiet, err := s.drift(ctx, name)
+		if err != nil {
+			return out, fmt.Errorf("steps on %s: %w", name, err)
+		}
+		out.costs, out.quiet = scaled(out.costs, name, by), out.quiet && quiet
+	}
+	if r.Streams < 2 || !s.fit() {
+		return out, nil
+	}
+	if r.Merge == 1 {
+		g, err := s.company(ctx, r.place)
+		if err != nil {
+			return out, fmt.Errorf("two streams: %w", err)
+		}
+		out.costs = g.put(out.costs)
+	}
+	for i, a := range units {
+		for _, b := range units[i+1:] {
+			c := s.pairs[[2]string{a, b}]
+			if c == nil {
+				continue
+			}
+			var err error
+			if c.rig, err = s.rigs.get(ctx, r.place, longestPrompt); err != nil {
+				return out, err
+			}
+			if err := s.race(ctx, c, 1); err != nil {
+				return out, fmt.Errorf("contention of %s and %s: %w", a, b, err)
+			}
+			out.costs = beside(out.costs, c)
+		}
+	}
+	return out, nil
+}
+
+// drift measures steps on a unit and returns how many times as long they take as
+// when the costs were measured. Where not all engines fit into the memory it is 1:
+// each look would have to load one.
+func (s *session) drift(ctx context.Context, unit string) (by float64, quiet bool, err error) {
+	p := s.paces[unit]
+	if p == nil || !s.fit() {
+		return 1, true, nil
+	}
+	x, err := s.rigs.get(ctx, s.only(unit), longestPrompt)
+	if err != nil {
+		return 0, false, err
+	}
+	x.e.SetMerge(1)
+	c := newChains(len(x.place))
+	for try := 0; try < driftTries && !quiet; try++ {
+		if quiet, err = s.window(ctx, x, p, try, &c); err != nil {
+			return 0, false, err
+		}
+		if float64(p.steps)*sum(p.took) > ms(slowStep) {
+			break
+		}
+	}
+	var took, before float64
+	seen := c.result()
+	for i, name := range x.place {
+		if name == unit {
+			took, before = took+seen.median(i), before+p.took[i]
+		}
+	}
+	by = took / before
+	s.raw.add(Line{Kind: "drift", Unit: unit, Factor: &by, Kept: &quiet})
+	return by, quiet, nil
+}
+
+// fit reports whether the engines of all schedules and those that steps are
+// measured on fit into the memory together.
+func (s *session) fit() bool {
+	places := [][]string{s.o.Base, s.o.Moved}
+	for _, name := range s.used() {
+		places = append(places, s.only(name))
+	}
+	slices.SortFunc(places, slices.Compare[[]string])
+	return s.lab.Most() >= len(slices.CompactFunc(places, slices.Equal[[]string]))
+}
+
+// scaled are costs with all that a unit does taking so many times as long.
+func scaled(c *plan.Costs, unit string, by float64) *plan.Costs {
+	times := func(d time.Duration) time.Duration { return time.Duration(by * float64(d)) }
+	all := func(samples []plan.Sample) []plan.Sample {
+		out := slices.Clone(samples)
+		for i := range out {
+			out[i].Time = times(out[i].Time)
+		}
+		return out
+	}
+	out := *c
+	out.Chunks = slices.Clone(c.Chunks)
+	for i := range out.Chunks {
+		x := &out.Chunks[i]
+		cost, ok := x.On[unit]
+		if !ok {
+			continue
+		}
+		cost.Rows, cost.Streams, cost.Next, cost.Head = all(cost.Rows), all(cost.Streams), times(cost.Next), times(cost.Head)
+		x.On = maps.Clone(x.On)
+		x.On[unit] = cost
+	}
+	return &out
+}
+
+// beside are costs with the contention of two units in decode steps as it was
+// last.
+func beside(c *plan.Costs, pair *couple) *plan.Costs {
+	out := *c
+	out.Contention = slices.Clone(c.Contention)
+	for i := range out.Contention {
+		x := &out.Contention[i]
+		for k, l := range pair.laps {
+			if x.Unit == l.unit && x.With == pair.laps[1-k].unit {
+				x.Decode = l.factor(contentionLeast)
+			}
+		}
+	}
+	return &out
+}
+
+func distinct(place []string) []string {
+	var out []string
+	for _, u := range place {
+		if !slices.Contains(out, u) {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+func sum(x []float64) float64 {
+	var out float64
+	for _, v := range x {
+		out += v
+	}
+	return out
+}
