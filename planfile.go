@@ -8,7 +8,10 @@ import (
 	"io"
 	"os"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/tandemrun/tandem/plan"
 )
 
 // planFormat is the form of plan files that this version reads; docs/plan.md.
@@ -45,14 +48,32 @@ func (p Plans) file() planFile {
 	x := p.Plans[0]
 	f := planFile{planFormat, p.Name, x.Placement, x.Boundaries, x.Streams, x.Block, x.Merge, nil, x.PredictedTokS, x.PredictedTTFT, p.Cache}
 	for i, c := range x.p.Costs.Chunks {
-		f.StepMs = append(f.StepMs, c.On[x.Placement[i]].Rows[0].Time.Seconds()*1e3)
+		step := c.On[x.Placement[i]].Rows[0].Time.Seconds() * 1e3
+		if x.Streams > 1 {
+			step *= slowed(x.p.Costs, x.Placement[i], x.units())
+		}
+		f.StepMs = append(f.StepMs, step)
 	}
 	return f
 }
 
-// A UsedPlan is a plan in use: it knows what it predicted, and compares.
+// slowed is how many times as long a step takes on a unit while all the other
+// units of a plan are at work.
+func slowed(c *plan.Costs, unit string, units []string) float64 {
+	f := 1.0
+	for _, x := range c.Contention {
+		if x.Unit == unit && slices.Contains(units, x.With) {
+			f *= x.Decode
+		}
+	}
+	return f
+}
+
+// A UsedPlan is a plan in use: it knows what it predicted, and compares. It is
+// safe for concurrent use.
 type UsedPlan struct {
 	f     planFile
+	mu    sync.Mutex
 	times [][]time.Duration // by chunk, of decode steps of one row
 }
 
@@ -92,6 +113,9 @@ func ReadPlan(path string) (*UsedPlan, error) {
 // Use takes the best plan into use.
 func (p Plans) Use() *UsedPlan { return &UsedPlan{f: p.file()} }
 
+// Streams is how many streams at once the plan is for.
+func (u *UsedPlan) Streams() int { return u.f.Streams }
+
 // Options lays o out as the plan says.
 func (u *UsedPlan) Options(o Options) Options {
 	o.Split, o.Chunks = u.f.Boundaries, 0
@@ -102,8 +126,11 @@ func (u *UsedPlan) Options(o Options) Options {
 	return o
 }
 
-// Add takes the tasks of a decode step of one stream.
+// Add takes tasks. Those of one row of one stream, decode steps, are compared
+// with the plan.
 func (u *UsedPlan) Add(records []Record) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	if u.times == nil {
 		u.times = make([][]time.Duration, len(u.f.Placement))
 	}
@@ -125,6 +152,8 @@ const (
 // half and more. What was measured for the plan is forgotten then, so that the
 // next `tandem plan` and --plan auto measure again.
 func (u *UsedPlan) Check() (notes []string, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
 	for i, times := range u.times {
 		if len(times) < planSteps || i >= len(u.f.StepMs) || u.f.StepMs[i] <= 0 {
 			continue

@@ -41,11 +41,37 @@ func layoutOf(args []string) (modelFlags, tandem.Options, error) {
 		return all.Bench.modelFlags, o, err
 	case "batch":
 		o, err := all.Batch.layoutFlags.options()
-		o.Streams = all.Batch.Streams
+		if err != nil {
+			return all.Batch.modelFlags, o, err
+		}
+		streams := batchStreams
+		o, err = ofPlan(all.Batch.Plan, o, &streams)
+		if all.Batch.Streams != nil {
+			streams = *all.Batch.Streams
+		}
+		o.Streams = streams
 		return all.Batch.modelFlags, o, err
 	}
 	o, err := all.Run.layoutFlags.options()
+	if err != nil {
+		return all.Run.modelFlags, o, err
+	}
+	o, err = ofPlan(all.Run.Plan, o, new(int))
 	return all.Run.modelFlags, o, err
+}
+
+// ofPlan lays o out by a plan file, which has streams. What auto finds is not
+// known here, and takes about as much memory as the layout without it.
+func ofPlan(plan string, o tandem.Options, streams *int) (tandem.Options, error) {
+	if plan == "" || plan == "auto" {
+		return o, nil
+	}
+	u, err := tandem.ReadPlan(plan)
+	if err != nil {
+		return o, err
+	}
+	*streams = u.Streams()
+	return u.Options(o), nil
 }
 
 // layouts adds what both sides' layouts need, and with --quality how far they

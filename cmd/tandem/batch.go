@@ -15,7 +15,8 @@ type batchCmd struct {
 	maxFlags
 	layoutFlags
 	samplingFlags
-	Streams int    `default:"4" placeholder:"N" help:"Prompts answered at once. Default: 4."`
+	planFlags
+	Streams *int   `placeholder:"N" help:"Prompts answered at once. Default: as --plan FILE says, or 4."`
 	JSON    bool   `name:"json" help:"Print the summary as a JSON object to stdout instead of a line to stderr."`
 	In      string `arg:"" name:"IN.jsonl" help:"File with a prompt on each line."`
 	Out     string `arg:"" name:"OUT.jsonl" help:"File for the answers. If it has some already, only the others are made."`
@@ -28,6 +29,7 @@ func (batchCmd) Help() string {
     echo '{"prompt":"Hello"}' > in.jsonl
     tandem batch in.jsonl out.jsonl
     tandem batch -m model.gguf --streams 8 -n 200 --json in.jsonl out.jsonl
+    tandem batch -m model.gguf --streams 8 --plan auto in.jsonl out.jsonl
 
 A line of the input is a JSON object with prompt, or with messages, a list of
 {role, content}. It may have id, system, raw, max_tokens, seed and temperature.
@@ -58,8 +60,8 @@ type batchSummary struct {
 
 // Run answers a file of prompts.
 func (b *batchCmd) Run(c *console) (err error) {
-	if b.Streams < 1 {
-		return fmt.Errorf("--streams %d: it must be at least 1", b.Streams)
+	if b.Streams != nil && *b.Streams < 1 {
+		return fmt.Errorf("--streams %d: it must be at least 1", *b.Streams)
 	}
 	if err := errors.Join(b.check(), b.samplingFlags.options().Check()); err != nil {
 		return err
@@ -76,8 +78,12 @@ func (b *batchCmd) Run(c *console) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	used, o, err := b.plan(ctx, c, m, o)
+	if err != nil {
+		return cause(ctx, err)
+	}
 	loading, count := c.progress(), c.counter()
-	o.Progress, o.Streams = loading.update, b.Streams
+	o.Progress = loading.update
 	s := batchSummary{Chunks: []chunk{}}
 	sum, err := m.Batch(ctx, tandem.Batch{
 		Input: b.In, Output: b.Out, Options: o, MaxTokens: b.Max, Sampling: b.samplingFlags.options(),
@@ -94,8 +100,31 @@ func (b *batchCmd) Run(c *console) (err error) {
 	if err != nil && !errors.Is(err, errInterrupted) {
 		return err
 	}
-	return errors.Join(b.summarise(c, s, sum), err, b.refused(ctx, sum))
+	return errors.Join(b.summarise(c, s, sum), c.checkPlan(used), err, b.refused(ctx, sum))
 }
+
+// plan lays the model out by the plan of the flags, if there is one. It has
+// streams at once; fewer can be asked for.
+func (b *batchCmd) plan(ctx context.Context, c *console, m *tandem.Model, o tandem.Options) (*tandem.UsedPlan, tandem.Options, error) {
+	streams := batchStreams
+	if b.Streams != nil {
+		streams = *b.Streams
+	}
+	u, o, err := c.lay(ctx, m, b.layoutFlags.planned(b.Plan), o, streams)
+	if err != nil || u == nil {
+		o.Streams = streams
+		return nil, o, err
+	}
+	o.Streams = u.Streams()
+	if b.Streams != nil {
+		o.Streams = min(o.Streams, streams)
+	}
+	o.Observe = func(r tandem.Record) { u.Add([]tandem.Record{r}) }
+	return u, o, nil
+}
+
+// batchStreams is how many prompts are answered at once where nothing says so.
+const batchStreams = 4
 
 // refused is the error of a batch in which prompts have one.
 func (b *batchCmd) refused(ctx context.Context, sum tandem.BatchSummary) error {

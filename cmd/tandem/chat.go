@@ -17,8 +17,10 @@ type chatCmd struct {
 	maxFlags
 	layoutFlags
 	samplingFlags
-	System string `placeholder:"TEXT" help:"System message."`
-	JSON   bool   `name:"json" help:"Print a JSON object on a line for each answer instead of the text."`
+	planFlags
+	System  string `placeholder:"TEXT" help:"System message."`
+	Profile bool   `help:"Print what decode steps take to stderr, at step 1 of each answer and each 10th (LLM_PROFILE_EVERY_STEP=1: each)."`
+	JSON    bool   `name:"json" help:"Print a JSON object on a line for each answer instead of the text."`
 }
 
 // Help is shown by tandem chat --help.
@@ -40,6 +42,7 @@ type conversation struct {
 	s       *session
 	system  string
 	history []tandem.Message
+	profile *profiler // nil without --profile
 }
 
 // Run holds a conversation until the person leaves.
@@ -50,7 +53,7 @@ func (k *chatCmd) Run(c *console) (err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	loading, loaded := c.context()
-	s, err := c.prepare(loading, k.modelFlags, k.layoutFlags, func(m *tandem.Model) error {
+	s, err := c.prepare(loading, k.modelFlags, k.layoutFlags.planned(k.Plan), func(m *tandem.Model) error {
 		_, err := m.Prompt([]tandem.Message{{Role: "user", Content: "Hello"}})
 		return needsText(m, err)
 	})
@@ -58,8 +61,12 @@ func (k *chatCmd) Run(c *console) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, c.checkPlan(s.plan), s.close()) }()
 	talk := &conversation{chatCmd: k, c: c, s: s, system: k.System}
+	if k.Profile {
+		fmt.Fprint(c.err, s.loads())
+		talk.profile = s.profiler(c.printProfile)
+	}
 	lines, failed := c.lines(ctx)
 	for {
 		if isTerminal(c.in) && !k.JSON {
@@ -160,6 +167,10 @@ func (t *conversation) answer(ctx context.Context, message string) error {
 		fmt.Fprintln(t.c.err, err)
 		return nil
 	}
+	t.s.begun = false
+	if t.profile != nil {
+		t.profile.again()
+	}
 	var failed error
 	result, err := t.s.stream.Generate(ctx, prompt, tandem.Generation{
 		MaxTokens: t.Max, Sampling: t.samplingFlags.options(),
@@ -167,6 +178,10 @@ func (t *conversation) answer(ctx context.Context, message string) error {
 			if !t.JSON {
 				_, failed = io.WriteString(t.c.out, p.Text)
 			}
+			if t.profile != nil {
+				t.profile.add(p)
+			}
+			t.s.watch(p)
 			return failed == nil
 		},
 	})

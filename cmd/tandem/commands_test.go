@@ -174,6 +174,15 @@ func TestRunProfile(t *testing.T) {
 	}
 }
 
+// Each answer of a chat has its own steps.
+func TestChatProfile(t *testing.T) {
+	status, out, err := command(t, "Hello\n/reset\nHello\n", "chat", "--profile")
+	lines := strings.Split(err, "\n")
+	if status != 0 || matching(lines, profileLine) != 2 || matching(lines, unitLine) != 2 || strings.Contains(out, "[") || strings.Count(err, "[Load]") != 4 {
+		t.Errorf("status %d, stdout %q, stderr\n%s", status, out, err)
+	}
+}
+
 func TestChat(t *testing.T) {
 	const hello = "Hello! How can I help you today?\n"
 	if got := succeed(t, "Hello\r\n\n/reset\nHello", "chat"); got != hello+hello {

@@ -15,10 +15,10 @@ type runCmd struct {
 	maxFlags
 	layoutFlags
 	samplingFlags
+	planFlags
 	Raw     bool          `help:"Continue the prompt as it is, without the chat template. Control tokens in it are read as such."`
 	System  string        `placeholder:"TEXT" help:"System message."`
 	Profile bool          `help:"Print what decode steps take to stderr, at step 1 and each 10th (LLM_PROFILE_EVERY_STEP=1: each)."`
-	Plan    string        `placeholder:"auto|FILE" help:"Lay the model out as a plan says: a file of tandem plan -o, or auto to find one (measured once for a machine, model and version)."`
 	Trace   string        `placeholder:"FILE" help:"Write what ran when on which unit: FILE.json is a Chrome trace for ui.perfetto.dev, FILE.svg a picture."`
 	Trial   time.Duration `hidden:"" help:"Warm up, answer again and again for so long, and only then as the other flags say; for tandem ab."`
 	JSON    bool          `name:"json" help:"Print one JSON object instead of the text."`
@@ -79,12 +79,7 @@ func (r *runCmd) Run(c *console) (err error) {
 	var profile *profiler
 	if r.Profile {
 		fmt.Fprint(c.err, s.loads())
-		profile = s.profiler(func(lines string) {
-			if isTerminal(c.out) && isTerminal(c.err) {
-				lines = "\n" + lines // the text has not ended its line
-			}
-			fmt.Fprintln(c.err, lines)
-		})
+		profile = s.profiler(c.printProfile)
 	}
 	var failed error
 	g.Emit = func(p tandem.Piece) bool {
@@ -112,7 +107,7 @@ func (r *runCmd) Run(c *console) (err error) {
 	if failed != nil {
 		return fmt.Errorf("writing the answer: %w", failed)
 	}
-	defer func() { err = errors.Join(err, c.checkPlan(s)) }()
+	defer func() { err = errors.Join(err, c.checkPlan(s.plan)) }()
 	if r.JSON {
 		return errors.Join(err, c.jsonLine(s.answer(result)))
 	}

@@ -18,7 +18,7 @@ type session struct {
 	stream *tandem.Stream
 	load   time.Duration // reading the file and preparing the weights
 	plan   *tandem.UsedPlan
-	begun  bool // the first token, which the prompt made, has come
+	begun  bool // the first token of an answer, which the prompt made, has come
 }
 
 // prepare loads the model and calls text, which finds out what to do with it
@@ -38,7 +38,7 @@ func (c *console) prepare(ctx context.Context, f modelFlags, l layoutFlags, text
 		return nil, errors.Join(err, m.Close())
 	}
 	begin = time.Now()
-	if o, err = s.lay(ctx, c, l, o); err != nil {
+	if s.plan, o, err = c.lay(ctx, m, l, o, 1); err != nil {
 		return nil, errors.Join(cause(ctx, err), m.Close())
 	}
 	p := c.progress()
@@ -191,6 +191,20 @@ const profileEvery = 10
 
 func (s *session) profiler(print func(lines string)) *profiler {
 	return &profiler{profile: tandem.NewProfile(s.engine), print: print, always: os.Getenv("LLM_PROFILE_EVERY_STEP") == "1"}
+}
+
+// printProfile prints lines of a profiler, between pieces of an answer.
+func (c *console) printProfile(lines string) {
+	if isTerminal(c.out) && isTerminal(c.err) {
+		lines = "\n" + lines // the text has not ended its line
+	}
+	fmt.Fprintln(c.err, lines)
+}
+
+// again begins another answer, whose steps are counted anew.
+func (p *profiler) again() {
+	p.profile.Reset()
+	p.begun, p.step = false, 0
 }
 
 // add takes the next piece of a generation.

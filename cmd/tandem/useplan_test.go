@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // ownCache gives a test a folder of its own for what is measured.
@@ -132,6 +134,67 @@ func TestRunPlan(t *testing.T) {
 		if status != 1 || out != "" || !strings.Contains(err, x.want) {
 			t.Errorf("%q: status %d, %q, %q", x.args, status, out, err)
 		}
+	}
+}
+
+// Conversations and batches stay as they are under a plan, too.
+func TestChatAndBatchPlan(t *testing.T) {
+	ownCache(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "plan.json")
+	if err := os.WriteFile(file, []byte(`{"tandem_plan": 1, "placement": ["cpu:0", "cpu", "cpu:0"], "boundaries": [3, 7], "streams": 2, "block": 8, "merge": 1, "step_ms": [1e9, 1e-6, 1e9]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const talk = "Hello\nTell me a story.\n"
+	flags := []string{"-n", "24", "--ctx", "128"}
+	want := succeed(t, talk, append([]string{"chat"}, flags...)...)
+	for _, plan := range []string{file, "auto"} {
+		status, got, err := command(t, talk, append([]string{"chat", "--plan", plan}, flags...)...)
+		slow := strings.Contains(err, "note: unit cpu takes")
+		if status != 0 || got != want || plan == file && !slow {
+			t.Errorf("chat --plan %s: status %d, %q, %q; without a plan %q", plan, status, got, err, want)
+		}
+	}
+	in := filepath.Join(dir, "in.jsonl")
+	if err := os.WriteFile(in, []byte(strings.Repeat(`{"prompt":"Tell me a story."}`+"\n"+`{"prompt":"Hello"}`+"\n", 2)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var lines []batchLine
+	for i, x := range []struct {
+		args    []string
+		streams int
+		chunks  int
+	}{
+		{nil, 4, 4},
+		{[]string{"--plan", file}, 2, 3},
+		{[]string{"--plan", file, "--streams", "1"}, 1, 3},
+		{[]string{"--plan", file, "--streams", "3"}, 2, 3},
+		{[]string{"--plan", "auto", "--streams", "2"}, 0, 0},
+	} {
+		out := filepath.Join(dir, strconv.Itoa(i)+".jsonl")
+		args := slices.Concat([]string{"batch", "--json"}, flags, x.args, []string{in, out})
+		status, got, err := command(t, "", args...)
+		if status != 0 {
+			t.Fatalf("%q: %d, %q", args, status, err)
+		}
+		var sum batchSummary
+		decode(t, got, &sum)
+		if x.streams > 0 && (sum.Streams != x.streams || len(sum.Chunks) != x.chunks) || sum.Answered != 4 {
+			t.Errorf("%q: %+v", args, sum)
+		}
+		// Of a single stream every step is one to compare.
+		if x.streams == 1 && !strings.Contains(err, "note: unit cpu takes") {
+			t.Errorf("%q: %q", args, err)
+		}
+		if got := batchLines(t, out); lines == nil {
+			lines = got
+		} else if d := cmp.Diff(lines, got); d != "" {
+			t.Errorf("%q: %s", args, d)
+		}
+	}
+	status, _, err := command(t, "", "batch", "--plan", file, "--chunks", "2", in, filepath.Join(dir, "x"))
+	if status != 1 || !strings.Contains(err, "leave out --chunks") {
+		t.Errorf("%d, %q", status, err)
 	}
 }
 
