@@ -52,7 +52,7 @@ type ExplainTest struct {
 	Options Options
 	Depth   int // positions in the caches before; 0 is 128
 	Steps   int // 0 is 48
-	// Units are others to measure every chunk on, one after the other.
+	// Units are others to move chunks to: one at a time, and all.
 	Units []string
 }
 

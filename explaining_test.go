@@ -118,6 +118,12 @@ func TestExplain(t *testing.T) {
 		levers = append(levers, l.Lever+": "+l.Change)
 	}
 	all := strings.Join(levers, "\n")
+	// A placement with handoffs is run, and not added up from its parts.
+	for _, l := range x.Levers {
+		if l.Lever == "other placement" && (l.Basis != "measured" || l.StepMS == nil || *l.StepMS <= 0) {
+			t.Errorf("%+v", l)
+		}
+	}
 	for _, want := range []string{"c1 at the ceiling", "c2 in no time", "fewer chunks: 1 instead of 2", "c1 on cpu", "all on cpu", "2 streams", "q8_0 instead of f32"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in\n%s", want, all)

@@ -35,7 +35,7 @@ func (m *Model) Explain(ctx context.Context, t ExplainTest) (Explanation, error)
 	if err != nil {
 		return Explanation{}, err
 	}
-	if need := t.Depth + t.Steps + warmSteps; need > l.o.Context {
+	if need := t.Depth + max(t.Steps, 4) + warmSteps; need > l.o.Context {
 		return Explanation{}, fmt.Errorf("%d steps behind %d positions need a context of %d, and it is %d; give --ctx", t.Steps, t.Depth, need, l.o.Context)
 	}
 	out := Explanation{
@@ -78,7 +78,7 @@ func (m *Model) Explain(ctx context.Context, t ExplainTest) (Explanation, error)
 		return out, err
 	}
 	for _, name := range t.Units {
-		if err := m.move(ctx, t, l, name, &s); err != nil {
+		if err := m.moves(ctx, t, l, name, &s); err != nil {
 			return out, err
 		}
 	}
@@ -166,60 +166,74 @@ type timedStep struct {
 	waited                float64 // share of the step in which the units' threads waited for a CPU
 }
 
-// decodeSteps decodes greedily behind a made-up text. Ready, if not nil, is
-// called when the steps that count begin, and done after them, while the engine
-// is open.
-func (m *Model) decodeSteps(ctx context.Context, t ExplainTest, o Options, ready, done func(*Engine)) (out []timedStep, err error) {
+// A decoding is a stream that decodes greedily behind a made-up text.
+type decoding struct {
+	engine         *Engine
+	stream         *engine.Stream
+	picker         *sampler.Sampler
+	depth          int // positions before the steps
+	next           int32
+	logits, chosen time.Time
+	delay          machine.DelayMeter
+}
+
+// decoding opens an engine with a stream that has evaluated its text and decoded
+// some tokens. Close closes it.
+func (m *Model) decoding(ctx context.Context, t ExplainTest, o Options) (*decoding, error) {
 	e, err := m.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	s, err := e.e.Stream(ctx)
-	if err != nil {
-		return nil, err
+	d := &decoding{engine: e, picker: sampler.New(Sampling{}), depth: t.Depth}
+	if d.stream, err = e.e.Stream(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
-	defer s.Close()
 	text := make([]int32, t.Depth)
 	for i := range text {
 		text[i] = int32((i*i*31 + i*97 + 7) % m.model.Vocab)
 	}
-	picker := sampler.New(Sampling{})
-	var next int32
-	var logits, chosen time.Time
-	pick := func(_ int, row []float32) error {
-		logits = time.Now()
-		next = picker.Pick(row)
-		chosen = time.Now()
-		return nil
+	err = d.stream.Forward(ctx, text, engine.Last, d.pick)
+	if err == nil {
+		_, err = d.steps(ctx, warmSteps)
 	}
-	if err := s.Forward(ctx, text, engine.Last, pick); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, errors.Join(err, d.close())
 	}
-	var delay machine.DelayMeter
-	defer delay.Close()
-	before, _ := delay.Read()
-	for i := range warmSteps + t.Steps {
-		if i == warmSteps && ready != nil {
-			ready(e)
-		}
+	return d, nil
+}
+
+func (d *decoding) close() error {
+	d.stream.Close()
+	d.delay.Close()
+	return d.engine.Close()
+}
+
+func (d *decoding) pick(_ int, row []float32) error {
+	d.logits = time.Now()
+	d.next = d.picker.Pick(row)
+	d.chosen = time.Now()
+	return nil
+}
+
+// steps decodes tokens.
+func (d *decoding) steps(ctx context.Context, n int) (out []timedStep, err error) {
+	before, _ := d.delay.Read()
+	for range n {
 		begin := time.Now()
-		if err := s.Forward(ctx, []int32{next}, engine.Last, pick); err != nil {
+		if err := d.stream.Forward(ctx, []int32{d.next}, engine.Last, d.pick); err != nil {
 			return nil, err
 		}
-		after, _ := delay.Read()
-		if i >= warmSteps {
-			x := timedStep{begin, logits, chosen, slices.Clone(s.Records()), float64(after-before) / float64(max(chosen.Sub(begin), 1))}
-			slices.SortFunc(x.tasks, func(a, b Record) int { return a.Start.Compare(b.Start) })
-			out = append(out, x)
-		}
+		after, _ := d.delay.Read()
+		x := timedStep{begin, d.logits, d.chosen, slices.Clone(d.stream.Records()), float64(after-before) / float64(max(d.chosen.Sub(begin), 1))}
+		slices.SortFunc(x.tasks, func(a, b Record) int { return a.Start.Compare(b.Start) })
+		out = append(out, x)
 		before = after
-	}
-	if done != nil {
-		done(e)
 	}
 	return out, nil
 }
+
+// back forgets the steps so far, so that the next ones are as deep as they were.
+func (d *decoding) back() { d.stream.Return(d.depth) }
 
 // kept are the steps that count, by the rule of package probe.
 func kept(steps []timedStep) []timedStep {
@@ -236,13 +250,22 @@ func kept(steps []timedStep) []timedStep {
 }
 
 // timeSteps measures the parts of a step: means over the steps that are kept.
-func (m *Model) timeSteps(ctx context.Context, t ExplainTest) (budget.Step, int, error) {
-	var chunks []Chunk
-	steps, err := m.decodeSteps(ctx, t, t.Options, func(e *Engine) { chunks = e.Chunks() }, nil)
+func (m *Model) timeSteps(ctx context.Context, t ExplainTest) (s budget.Step, n int, err error) {
+	d, err := m.decoding(ctx, t, t.Options)
 	if err != nil {
-		return budget.Step{}, 0, err
+		return s, 0, err
+	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	steps, err := d.steps(ctx, t.Steps)
+	if err != nil {
+		return s, 0, err
 	}
 	steps = kept(steps)
+	return partsOf(steps, d.engine.Chunks()), len(steps), nil
+}
+
+// partsOf are the parts of a step: means over some.
+func partsOf(steps []timedStep, chunks []Chunk) budget.Step {
 	s := budget.Step{Copies: new(float64)}
 	for _, c := range chunks {
 		s.Chunks = append(s.Chunks, budget.Chunk{Name: c.Name, Unit: c.Unit})
@@ -266,18 +289,24 @@ func (m *Model) timeSteps(ctx context.Context, t ExplainTest) (budget.Step, int,
 		s.End += ms(x.logits.Sub(at)) / n
 		s.Host += ms(x.chosen.Sub(x.logits)) / n
 	}
-	return s, len(steps), nil
+	return s
 }
 
 // timeOps measures what operations take, in an engine of its own, since timing
 // them makes steps a little slower; shares are carried over to the untimed step.
-func (m *Model) timeOps(ctx context.Context, t ExplainTest, s *budget.Step, out *Explanation) error {
+func (m *Model) timeOps(ctx context.Context, t ExplainTest, s *budget.Step, out *Explanation) (err error) {
 	o := t.Options
 	o.TimeOps = true
-	var ops []OpTime
-	if _, err := m.decodeSteps(ctx, t, o, func(e *Engine) { e.OpTimes() }, func(e *Engine) { ops = e.OpTimes() }); err != nil {
+	d, err := m.decoding(ctx, t, o)
+	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, d.close()) }()
+	d.engine.OpTimes() // of the text
+	if _, err := d.steps(ctx, t.Steps); err != nil {
+		return err
+	}
+	ops := d.engine.OpTimes()
 	var all time.Duration
 	for _, x := range ops {
 		all += x.Time
@@ -307,26 +336,75 @@ func (m *Model) timeOps(ctx context.Context, t ExplainTest, s *budget.Step, out 
 	return nil
 }
 
-// move measures every chunk on another unit, all of them at once there, and adds
-// what a step would take with one of them moved, and with all.
-func (m *Model) move(ctx context.Context, t ExplainTest, l layout, name string, s *budget.Step) error {
-	if !slices.ContainsFunc(l.names, func(x string) bool { return x != name }) {
-		return nil // everything is there already
-	}
-	o := t.Options
-	o.Place = name
-	there, _, err := m.timeSteps(ctx, ExplainTest{Options: o, Depth: t.Depth, Steps: t.Steps})
-	if err != nil {
-		return fmt.Errorf("--units %s: %w", name, err)
-	}
-	total := budget.Explain(*s).StepMS
-	all := total
-	for i, c := range s.Chunks {
-		all += there.Chunks[i].MS - c.MS
-		if c.Unit != name && len(s.Chunks) > 1 {
-			s.Moves = append(s.Moves, budget.Move{Chunk: c.Name, Unit: name, Step: total + there.Chunks[i].MS - c.MS})
+// moves measures steps with each chunk that is elsewhere moved to a unit, one at
+// a time, and with all of them there. These are steps as they are, with the
+// handoffs, wakes and copies that a move brings or saves. They take turns with
+// steps of the layout as it is: what a move changes is the ratio to those, so
+// that the machine's speed may drift meanwhile.
+func (m *Model) moves(ctx context.Context, t ExplainTest, l layout, name string, s *budget.Step) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("--units %s: %w", name, err)
+		}
+	}()
+	var moved []int
+	for i, now := range l.names {
+		if now != name {
+			moved = append(moved, i)
 		}
 	}
-	s.Moves = append(s.Moves, budget.Move{Chunk: "all", Unit: name, Step: all})
-	return nil
+	if len(moved) == 0 {
+		return nil // everything is there already
+	}
+	base, err := m.decoding(ctx, t, t.Options)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, base.close()) }()
+	step := budget.Explain(*s).StepMS
+	add := func(chunk string, names []string) error {
+		ratio, err := m.ratio(ctx, t, base, names)
+		s.Moves = append(s.Moves, budget.Move{Chunk: chunk, Unit: name, Step: ratio * step, Measured: true})
+		return err
+	}
+	if len(l.names) > 1 {
+		for _, i := range moved {
+			names := slices.Clone(l.names)
+			names[i] = name
+			if err := add(s.Chunks[i].Name, names); err != nil {
+				return err
+			}
+		}
+		if len(moved) == 1 {
+			return nil // all of them are there then
+		}
+	}
+	return add("all", slices.Repeat([]string{name}, len(l.names)))
+}
+
+// moveTurns is how often a layout and another take turns.
+const moveTurns = 3
+
+// ratio is how many times as long a step takes with the chunks on other units.
+func (m *Model) ratio(ctx context.Context, t ExplainTest, base *decoding, names []string) (x float64, err error) {
+	o := t.Options
+	o.Place = placement(names)
+	other, err := m.decoding(ctx, t, o)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, other.close()) }()
+	var steps [2][]timedStep
+	for range moveTurns {
+		for i, d := range []*decoding{base, other} {
+			d.back()
+			more, err := d.steps(ctx, 1+max(t.Steps/moveTurns, 3))
+			if err != nil {
+				return 0, err
+			}
+			steps[i] = append(steps[i], more[1:]...) // the first one finds the units asleep
+		}
+	}
+	now := budget.Explain(partsOf(kept(steps[1]), other.engine.Chunks())).StepMS
+	return now / budget.Explain(partsOf(kept(steps[0]), base.engine.Chunks())).StepMS, nil
 }

@@ -4,9 +4,8 @@
 //
 // A cap is not a prediction. What the change costs elsewhere is left out, so the
 // true gain is at most the cap; a lever whose cap is small is not worth trying,
-// and that is what caps are for. Only placements on which every chunk was
-// measured, and streams on a device profile, give expected values, which may be
-// losses.
+// and that is what caps are for. Only other placements, and streams on a device
+// profile, give values that were measured or are expected, which may be losses.
 //
 // Times are in milliseconds. The package measures nothing: a Step is filled in
 // by who did. What is not known is nil, or marked unknown, and never 0.
@@ -58,10 +57,12 @@ type Chunk struct {
 }
 
 // A Move is one chunk, or all ("all"), on another unit, and what a step of one
-// stream takes then.
+// stream takes then, with the handoffs that this needs: Measured, or computed
+// from what is known of each.
 type Move struct {
 	Chunk, Unit string
 	Step        float64
+	Measured    bool
 }
 
 // Streams is what streams reach together: tokens a second. Move is empty, or a
@@ -107,7 +108,7 @@ type Lever struct {
 	StepMS *float64 `json:"step_ms"` // of one stream; nil where it is about several, or unknown
 	Rate   *float64 `json:"tok_s"`
 	Gain   *float64 `json:"gain"`  // of tokens a second: 0.1 is 10 % more; nil: unknown
-	Basis  string   `json:"basis"` // cap, expected, or unavailable with the reason
+	Basis  string   `json:"basis"` // cap, expected, measured, or unavailable with the reason
 }
 
 // Explain draws the conclusions.

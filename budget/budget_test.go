@@ -32,7 +32,7 @@ func TestExplain(t *testing.T) {
 			{Name: "c2", Unit: "a", MS: 3, Gap: 0.25, Memory: f(2), Arithmetic: f(0.25)},
 		},
 		Host: 1, End: 0.25, Copies: f(0.5), Attention: f(2), KV: "f32",
-		Moves: []budget.Move{{"c2", "b", 12.5}},
+		Moves: []budget.Move{{"c2", "b", 12.5, false}, {"c1", "b", 8, true}},
 	}
 	r := budget.Explain(s)
 	if r.StepMS != 10 || r.Rate != 100 || r.BoundedBy != "memory" || !strings.Contains(r.Why, "60.0 %") {
@@ -56,6 +56,7 @@ func TestExplain(t *testing.T) {
 		{"no CPU work", "", 9, 10./9 - 1},
 		{"no dispatch", "", 9, 10./9 - 1},
 		{"other placement", "c2 on b", 12.5, -0.2},
+		{"other placement", "c1 on b", 8, 0.25},
 		{"other KV type", "f16", 9, 10./9 - 1},
 		{"other KV type", "q8_0", 10 - 2*(1-34./128), 10/(10-2*(1-34./128)) - 1},
 	} {
@@ -63,6 +64,9 @@ func TestExplain(t *testing.T) {
 		if !near(l.StepMS, c.step) || !near(l.Gain, c.gain) || !near(l.Rate, 1000/c.step) {
 			t.Errorf("%s, %s: %v ms, gain %v; want %g, %g", c.lever, c.change, *l.StepMS, *l.Gain, c.step, c.gain)
 		}
+	}
+	if a, b := lever(t, r, "other placement", "c2"), lever(t, r, "other placement", "c1"); a.Basis != "expected" || b.Basis != "measured" {
+		t.Errorf("%+v, %+v", a, b)
 	}
 	// Eight streams are bound by arithmetic only at 10 / 0.75 streams.
 	if l := lever(t, r, "more streams", "8"); !near(l.Gain, 7) || l.StepMS != nil || l.Basis != "cap" {

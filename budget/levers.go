@@ -68,7 +68,11 @@ func (s Step) levers(r *Report, gaps float64) {
 		unknown("other placement", "a chunk on another unit", "no other unit was measured; see --units")
 	}
 	for _, m := range s.Moves {
-		step("other placement", fmt.Sprintf("%s on %s", m.Chunk, m.Unit), m.Step, "expected")
+		basis := "expected"
+		if m.Measured {
+			basis = "measured"
+		}
+		step("other placement", fmt.Sprintf("%s on %s", m.Chunk, m.Unit), m.Step, basis)
 	}
 
 	s.moreStreams(r, together, unknown)
