@@ -16,7 +16,7 @@ import (
 	"github.com/tandemrun/tandem/model"
 	"github.com/tandemrun/tandem/spike"
 	"github.com/tandemrun/tandem/synth"
-	"github.com/tandemrun/tandem/unit/cpu/kernel"
+	"github.com/tandemrun/tandem/unit/gpu"
 )
 
 // A Spike measures what a model gains if some of its chunks move to another
@@ -220,43 +220,45 @@ func (m *Model) bench(o Options) (*bench, error) {
 }
 
 // find lists the units to measure: those of the placements, and of the others
-// that this machine has all that are not single cores.
+// that this machine has all that are not single cores. Where two names mean one
+// device or the same cores, the first is taken.
 func (b *bench) find(placements ...[]string) error {
 	host, err := Units()
 	if err != nil {
 		return err
 	}
 	b.machine = fmt.Sprintf("%s, %d cores, %s", host.Model, len(host.Cores), host.Kernels)
-	known := map[string]UnitInfo{}
-	var names []string
-	for _, p := range placements {
-		names = append(names, p...)
+	detected, err := machine.Detect()
+	if err != nil {
+		return err
 	}
-	for _, u := range host.Units {
-		known[u.Name] = u
-		if u.Usable && len(u.Cores) != 1 {
-			names = append(names, u.Name)
+	taken := map[string]bool{}
+	add := func(name string, u UnitInfo) {
+		if what := u.hardware(); !taken[what] {
+			taken[what] = true
+			b.units = append(b.units, spike.Unit{Name: name, Kind: u.Kind})
 		}
 	}
-	for _, name := range names {
+	for _, name := range slices.Concat(placements...) {
 		if slices.ContainsFunc(b.units, func(u spike.Unit) bool { return u.Name == name }) {
 			continue
 		}
-		u, ok := known[name]
-		if ok && !u.Usable {
-			return fmt.Errorf("unit %s: %s; choose another with --move or --place, or a device with --device mac-studio", name, u.Why)
+		u, err := host.unit(name, detected)
+		if err == nil && !u.Usable {
+			err = fmt.Errorf("unit %s: %s", name, u.Why)
 		}
-		if !ok {
-			m, err := machine.Detect()
-			if err != nil {
-				return err
-			}
-			if _, err := unitCores(name, m); err != nil {
-				return fmt.Errorf("%w; choose another with --move or --place, or a device with --device mac-studio", err)
-			}
-			u.Kind = "cpu/" + kernel.Best().String()
+		if err != nil {
+			return fmt.Errorf("%w; choose another with --move or --place, or a device with --device mac-studio", err)
 		}
-		b.units = append(b.units, spike.Unit{Name: name, Kind: u.Kind})
+		if taken[u.hardware()] {
+			return fmt.Errorf("unit %s: another unit of --place and --move is the same under another name; use one name", name)
+		}
+		add(name, u)
+	}
+	for _, u := range host.Units {
+		if u.Usable && len(u.Cores) != 1 {
+			add(u.Name, u)
+		}
 	}
 	o := b.o
 	o.Place, o.Streams = placement(placements[0]), 4
@@ -277,6 +279,31 @@ func (b *bench) find(placements ...[]string) error {
 		b.most = max(1, int(margin*float64(host.Available)/float64(need)))
 	}
 	return nil
+}
+
+// unit is a unit by any of its names.
+func (h *Host) unit(name string, m *machine.Machine) (UnitInfo, error) {
+	i := slices.IndexFunc(h.Units, func(u UnitInfo) bool { return u.Name == name })
+	if gpu.Is(name) {
+		d, err := findGPU(name)
+		if err != nil {
+			return UnitInfo{}, err
+		}
+		i = slices.IndexFunc(h.Units, func(u UnitInfo) bool { return u.Name == fmt.Sprintf("gpu:%d", d.Index) })
+	}
+	if i >= 0 {
+		return h.Units[i], nil
+	}
+	cores, err := unitCores(name, m)
+	return UnitInfo{Name: name, Usable: true, Kind: "cpu/" + h.Kernels, Cores: cores}, err
+}
+
+// hardware names what a unit is, whatever it is called.
+func (u *UnitInfo) hardware() string {
+	if len(u.Cores) > 0 {
+		return fmt.Sprint("cores ", u.Cores)
+	}
+	return u.Name
 }
 
 func (b *bench) Name() string            { return b.m.Name() }

@@ -73,7 +73,7 @@ func (s *session) handovers(ctx context.Context, x *rig) (c chain, later []float
 	all := newChains(len(x.place))
 	differences := make([][]float64, len(x.place))
 	begin := x.e.Now()
-	for round := 0; round < windows && (round < windowLeast || x.e.Now().Sub(begin) < stepsTime); round++ {
+	for round := 0; round < windows && (round < p.least || p.least == windowLeast && x.e.Now().Sub(begin) < stepsTime); round++ {
 		by := map[string]float64{}
 		for _, name := range x.units {
 			if by[name], _, err = s.drift(ctx, name); err != nil {

@@ -30,9 +30,11 @@ const (
 	windowMost  = 16 // steps
 	windowLeast = 3
 	stepsTime   = 2500 * time.Millisecond // of all windows
-	// slowStep is a step on a unit so slow that its steps begin with one token:
-	// evaluating a prompt for each window would take seconds.
-	slowStep = 100 * time.Millisecond
+	// slowStep is a step on a unit so slow that its steps begin with one token, since
+	// evaluating a prompt for each window would take seconds, and that slowLeast
+	// windows have to do.
+	slowStep  = 100 * time.Millisecond
+	slowLeast = 2
 )
 
 // latencies measures each chunk on each unit: cold, and warm in the steps of one
@@ -223,6 +225,7 @@ func (c *chains) result() chain {
 type pace struct {
 	prompt Prompt
 	steps  int       // of a window
+	least  int       // windows
 	took   []float64 // milliseconds, by chunk
 }
 
@@ -235,11 +238,11 @@ func (s *session) paceOf(ctx context.Context, x *rig) (*pace, error) {
 	if err != nil {
 		return nil, err
 	}
-	step := r.wall / warmup
+	step, least := r.wall/warmup, windowLeast
 	if step > slowStep {
-		p = first
+		p, least = first, slowLeast
 	}
-	return &pace{prompt: p, steps: max(1, min(int(windowTime/max(step, 1)), windowMost, s.o.Tokens-1))}, nil
+	return &pace{prompt: p, least: least, steps: max(1, min(int(windowTime/max(step, 1)), windowMost, s.o.Tokens-1))}, nil
 }
 
 // steps decodes with one stream and looks at its tasks.
@@ -247,7 +250,7 @@ func (s *session) steps(ctx context.Context, x *rig, p *pace) (chain, error) {
 	c := newChains(len(x.place))
 	begin := x.e.Now()
 	for w := 0; w < windows || c.quiet.kept < c.all.steps/3 && w < 3*windows; w++ {
-		if w >= windowLeast && x.e.Now().Sub(begin) > stepsTime {
+		if w >= p.least && (p.least < windowLeast || x.e.Now().Sub(begin) > stepsTime) {
 			break
 		}
 		if _, err := s.window(ctx, x, p, w, &c); err != nil {

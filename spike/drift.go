@@ -85,7 +85,7 @@ func (s *session) drift(ctx context.Context, unit string) (by float64, quiet boo
 		if quiet, err = s.window(ctx, x, p, try, &c); err != nil {
 			return 0, false, err
 		}
-		if float64(p.steps)*sum(p.took) > ms(slowStep) {
+		if p.least < windowLeast {
 			break
 		}
 	}
@@ -159,14 +159,6 @@ func distinct(place []string) []string {
 		if !slices.Contains(out, u) {
 			out = append(out, u)
 		}
-	}
-	return out
-}
-
-func sum(x []float64) float64 {
-	var out float64
-	for _, v := range x {
-		out += v
 	}
 	return out
 }
