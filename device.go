@@ -37,10 +37,10 @@ func (d Device) open() (*sim.Profile, *spike.Device, error) {
 }
 
 // place reads a placement of a device, chunks by number.
-func (d Device) place(p *sim.Profile, spec string) ([]string, error) {
+func (d Device) place(p *sim.Profile, flag, spec string) ([]string, error) {
 	placement := map[string]string{}
 	if spec != "" {
-		names, err := place("place", spec, slices.Repeat([]string{defaultUnit}, len(p.Chunks)))
+		names, err := place(flag, spec, slices.Repeat([]string{defaultUnit}, len(p.Chunks)))
 		if err != nil {
 			return nil, err
 		}
@@ -52,19 +52,19 @@ func (d Device) place(p *sim.Profile, spec string) ([]string, error) {
 	}
 	out, err := p.Place(placement)
 	if err != nil {
-		return nil, fmt.Errorf("--place %s: %w", spec, err)
+		return nil, fmt.Errorf("--%s %s: %w", flag, spec, err)
 	}
 	return out, nil
 }
 
-// Spike measures on a simulated device. Of Layout only Place is used.
+// Spike measures on a simulated device. Of Layout only the placements are used.
 func (d Device) Spike(ctx context.Context, s Spike) (*SpikeReport, error) {
 	p, lab, err := d.open()
 	if err != nil {
 		return nil, err
 	}
 	o := s.options()
-	if o.Base, err = d.place(p, s.Layout.Place); err != nil {
+	if o.Base, err = d.place(p, "place", s.Layout.Place); err != nil {
 		return nil, err
 	}
 	if s.Move == "" {
@@ -78,6 +78,11 @@ func (d Device) Spike(ctx context.Context, s Spike) (*SpikeReport, error) {
 	for i, name := range o.Moved {
 		if !lab.CanRun(i, name) {
 			return nil, fmt.Errorf("--move %s: the device profile %s does not say what c%d takes on %q", s.Move, p.Name, i+1, name)
+		}
+	}
+	if s.Layout.PlacePrefill != "" {
+		if o.Prefill, err = d.place(p, "place-prefill", s.Layout.PlacePrefill); err != nil {
+			return nil, err
 		}
 	}
 	return spike.Measure(ctx, lab, o)
@@ -106,7 +111,7 @@ func (d Device) Probe(ctx context.Context, p Probe) (ProbeResult, error) {
 	if err != nil {
 		return ProbeResult{}, err
 	}
-	names, err := d.place(profile, p.Layout.Place)
+	names, err := d.place(profile, "place", p.Layout.Place)
 	if err != nil {
 		return ProbeResult{}, err
 	}

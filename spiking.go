@@ -23,7 +23,9 @@ import (
 // unit. See package spike and docs/spike.md.
 type Spike struct {
 	// Layout is how the model is split and placed before; without a placement
-	// everything is on cpu:0, and of a device where its profile has it.
+	// everything is on cpu:0, and of a device where its profile has it. Where
+	// prompts are placed says where one flows through chunks in blocks; without it
+	// that is found out.
 	Layout Options
 	// Move names the chunks that move, with their units: "c3=cpu:1", which is also
 	// the default of a model; of a device it is c3, or else the first chunk that
@@ -120,7 +122,12 @@ func (m *Model) spike(ctx context.Context, s Spike, texts *Model) (*SpikeReport,
 	if o.Moved, err = moved(o.Base, move); err != nil {
 		return nil, err
 	}
-	if err := lab.find(o.Base, o.Moved); err != nil {
+	if s.Layout.PlacePrefill != "" {
+		if o.Prefill, err = place("place-prefill", s.Layout.PlacePrefill, o.Moved); err != nil {
+			return nil, err
+		}
+	}
+	if err := lab.find(o.Base, o.Moved, o.Prefill); err != nil {
 		return nil, err
 	}
 	if texts != nil {
@@ -338,6 +345,9 @@ func (b *bench) Text(ids []int32) string {
 func (b *bench) Open(ctx context.Context, l spike.Layout) (*engine.Engine, error) {
 	o := b.o
 	o.Place, o.Streams, o.Context, o.Block, o.Merge, o.Observe = placement(l.Place), l.Streams, l.Context, l.Block, 0, l.Observe
+	if o.PlacePrefill = ""; l.Prefill != nil {
+		o.PlacePrefill = placement(l.Prefill)
+	}
 	if o.Context > b.m.model.Context {
 		return nil, fmt.Errorf("%s: %d positions are needed to measure; the model was trained for %d: use a smaller -n", b.m.Name(), o.Context, b.m.model.Context)
 	}

@@ -74,11 +74,13 @@ func (s *session) handovers(ctx context.Context, x *rig) (c chain, later []float
 	differences := make([][]float64, len(x.place))
 	begin := x.e.Now()
 	for round := 0; round < windows && (round < p.least || p.least == windowLeast && x.e.Now().Sub(begin) < stepsTime); round++ {
-		by := map[string]float64{}
+		by, calm := map[string]float64{}, true
 		for _, name := range x.units {
-			if by[name], _, err = s.drift(ctx, name); err != nil {
+			var quiet bool
+			if by[name], quiet, err = s.drift(ctx, name); err != nil {
 				return c, nil, fmt.Errorf("steps on %s: %w", name, err)
 			}
+			calm = calm && quiet
 		}
 		one := newChains(len(x.place))
 		quiet, err := s.window(ctx, x, p, round, &one)
@@ -86,16 +88,23 @@ func (s *session) handovers(ctx context.Context, x *rig) (c chain, later []float
 			return c, nil, err
 		}
 		all.all.join(one.all)
-		if quiet {
-			all.quiet.join(one.quiet)
+		if !quiet {
+			continue
+		}
+		all.quiet.join(one.quiet)
+		if !calm {
+			continue
 		}
 		for i, unit := range x.place {
 			took := one.all.median(i) - median(one.all.in[i]) - median(one.all.out[i])
 			differences[i] = append(differences[i], took-by[unit]*s.paces[unit].took[i])
 		}
 	}
-	for i := range x.place {
-		later = append(later, max(median(differences[i]), 0))
+	later = make([]float64, len(x.place))
+	for i, d := range differences {
+		if len(d) > 0 { // else all rounds were disturbed, and it is not told from noise
+			later[i] = max(median(d), 0)
+		}
 	}
 	return all.result(), later, nil
 }
@@ -164,7 +173,11 @@ type couple struct {
 // contention runs the tasks of two units over and over, each alone and both
 // together.
 func (s *session) contention(ctx context.Context, x *rig, a, b string, rows int) error {
-	c := &couple{x, rows, [2]*lap{{e: x.e, unit: a, chunks: s.on(x.place, a, rows)}, {e: x.e, unit: b, chunks: s.on(x.place, b, rows)}}}
+	place := x.place
+	if rows > 1 {
+		place = x.prompt
+	}
+	c := &couple{x, rows, [2]*lap{{e: x.e, unit: a, chunks: s.on(place, a, rows)}, {e: x.e, unit: b, chunks: s.on(place, b, rows)}}}
 	if len(c.laps[0].chunks) == 0 || len(c.laps[1].chunks) == 0 {
 		return nil
 	}

@@ -124,7 +124,7 @@ func (s *session) only(unit string) []string {
 // used are the units that schedules will use, the base's first.
 func (s *session) used() []string {
 	var out []string
-	for _, name := range slices.Concat(s.o.Base, s.o.Moved, []string{s.single()}) {
+	for _, name := range slices.Concat(s.o.Base, s.o.Moved, s.o.Prefill, []string{s.single()}) {
 		if name != "" && !slices.Contains(out, name) {
 			out = append(out, name)
 		}

@@ -257,7 +257,7 @@ type forecast struct {
 
 // predict predicts a turn of a schedule with the costs as they are now.
 func (s *session) predict(ctx context.Context, r *Result, turn int) (forecast, error) {
-	is, err := s.now(ctx, r)
+	is, err := s.now(ctx, r.place, several{r.Streams, r.Merge})
 	if err != nil {
 		return forecast{}, err
 	}

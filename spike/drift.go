@@ -24,13 +24,13 @@ type state struct {
 	quiet bool // they were measured undisturbed
 }
 
-// now measures how the machine is for a schedule.
-func (s *session) now(ctx context.Context, r *Result) (state, error) {
+// now measures how the machine is for a placement and so many streams.
+func (s *session) now(ctx context.Context, place []string, k several) (state, error) {
 	out := state{s.costs, true}
 	if s.known {
 		return out, nil
 	}
-	units := distinct(r.place)
+	units := distinct(place)
 	for _, name := range units {
 		by, quiet, err := s.drift(ctx, name)
 		if err != nil {
@@ -38,11 +38,11 @@ func (s *session) now(ctx context.Context, r *Result) (state, error) {
 		}
 		out.costs, out.quiet = scaled(out.costs, name, by), out.quiet && quiet
 	}
-	if r.Streams < 2 || !s.fit() {
+	if k.streams < 2 || !s.fit() {
 		return out, nil
 	}
-	if r.Merge == 1 {
-		g, err := s.company(ctx, r.place)
+	if k.merge == 1 {
+		g, err := s.company(ctx, place)
 		if err != nil {
 			return out, fmt.Errorf("two streams: %w", err)
 		}
@@ -55,7 +55,7 @@ func (s *session) now(ctx context.Context, r *Result) (state, error) {
 				continue
 			}
 			var err error
-			if c.rig, err = s.rigs.get(ctx, r.place, longestPrompt); err != nil {
+			if c.rig, err = s.rigs.get(ctx, place, longestPrompt); err != nil {
 				return out, err
 			}
 			if err := s.race(ctx, c, 1); err != nil {

@@ -59,6 +59,7 @@ type Prompt struct {
 // A Layout is an engine to be opened.
 type Layout struct {
 	Place   []string // unit of each chunk
+	Prefill []string // the same for prompts; nil is Place
 	Streams int
 	Context int
 	Block   int
@@ -143,16 +144,23 @@ func (d *Device) Costs() *plan.Costs { return plan.FromProfile(d.profile) }
 
 // Open opens an engine whose chunks have never run.
 func (d *Device) Open(ctx context.Context, l Layout) (*engine.Engine, error) {
-	placement := map[string]string{}
-	for i, c := range d.profile.Chunks {
-		placement[c.Name] = l.Place[i]
-	}
-	units, err := sim.NewDevice(d.profile, d.clock).Place(placement)
-	if err != nil {
-		return nil, err
+	device := sim.NewDevice(d.profile, d.clock)
+	var units [2][]unit.Unit
+	for k, place := range [][]string{l.Place, l.Prefill} {
+		if place == nil {
+			continue
+		}
+		placement := map[string]string{}
+		for i, c := range d.profile.Chunks {
+			placement[c.Name] = place[i]
+		}
+		var err error
+		if units[k], err = device.Place(placement); err != nil {
+			return nil, err
+		}
 	}
 	return engine.New(ctx, d.Model(), engine.Config{
-		Ranges: d.Ranges(), Units: units, Slots: l.Streams, Context: l.Context, Block: l.Block, KV: unit.F16,
+		Ranges: d.Ranges(), Units: units[0], PrefillUnits: units[1], Slots: l.Streams, Context: l.Context, Block: l.Block, KV: unit.F16,
 		Clock: d.clock, Observe: l.Observe,
 	})
 }

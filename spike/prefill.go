@@ -1,6 +1,7 @@
 package spike
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,12 +35,14 @@ type PrefillResult struct {
 	Trials      int     `json:"trials"`
 	Kept        int     `json:"kept"`
 
-	place []string
+	place []string // where the prompt is evaluated
 	runs  []prefillRun
+	line  *trace.Timeline // of the median run
 }
 
 type prefillRun struct {
 	ms, overlap float64
+	predicted   float64 // milliseconds
 	bits        uint32
 	quiet       bool
 	line        *trace.Timeline
@@ -62,9 +65,12 @@ func (s *session) prefill(ctx context.Context) error {
 	if other := s.single(); other != "" {
 		all = append(all, &PrefillResult{Role: roleSingle, place: slices.Repeat([]string{other}, len(s.o.Base)), Block: all[0].Block})
 	}
-	place, err := s.pipeline()
-	if err != nil {
-		return err
+	place := s.o.Prefill
+	if place == nil {
+		var err error
+		if place, err = s.pipeline(); err != nil {
+			return err
+		}
 	}
 	if place == nil {
 		p.Why = "no two units can share the chunks that compute all rows of a prompt"
@@ -76,18 +82,24 @@ func (s *session) prefill(ctx context.Context) error {
 	}
 	for _, r := range all {
 		r.Placement = Placement(r.place)
-		if err := s.predictPrefill(r); err != nil {
-			return err
-		}
-		s.raw.add(Line{Kind: "prediction", What: "prefill", Placement: r.Placement, Rows: p.Tokens, Block: r.Block, MS: &r.PredictedMS})
 	}
 	for t := range s.o.Trials {
 		for _, r := range all {
 			s.stage("prompt of %d tokens, turn %d of %d: %s, %s", p.Tokens, t+1, s.o.Trials, r.Role, r.Placement)
+			is, err := s.now(ctx, r.place, several{1, 1})
+			if err != nil {
+				return fmt.Errorf("predicting a prompt on %s: %w", r.Placement, err)
+			}
+			predicted, err := s.predictPrefill(is.costs, r.place, r.Block)
+			if err != nil {
+				return err
+			}
+			s.raw.add(Line{Kind: "prediction", What: "prefill", Placement: r.Placement, Rows: p.Tokens, Block: r.Block, Trial: number(t), MS: &predicted, Kept: &is.quiet})
 			one, err := s.prompt(ctx, r)
 			if err != nil {
 				return fmt.Errorf("a prompt on %s: %w", r.Placement, err)
 			}
+			one.predicted, one.quiet = predicted, one.quiet && is.quiet
 			r.runs = append(r.runs, one)
 			s.raw.add(Line{Kind: "prefill", Placement: r.Placement, Rows: p.Tokens, Block: r.Block, Trial: number(t), MS: &one.ms, Overlap: &one.overlap, Kept: &one.quiet})
 		}
@@ -96,7 +108,7 @@ func (s *session) prefill(ctx context.Context) error {
 		r.finish(p.Tokens, all[0].runs[0].bits)
 		p.Results = append(p.Results, *r)
 		if r.Role == rolePipelined {
-			line := r.runs[len(r.runs)-1].line
+			line := r.line
 			line.Name = fmt.Sprintf("prompt of %d tokens in blocks of %d, %s", p.Tokens, r.Block, r.Placement)
 			s.r.Timelines = append(s.r.Timelines, line)
 		}
@@ -104,15 +116,13 @@ func (s *session) prefill(ctx context.Context) error {
 	return nil
 }
 
-// predictPrefill predicts what the prompt takes.
-func (s *session) predictPrefill(r *PrefillResult) error {
-	n := s.r.Prefill.Tokens
-	p, err := plan.Predict(s.costs, plan.Schedule{Placement: r.place, Block: r.Block}, plan.Work{Streams: 1, Prompt: n, Tokens: 1})
+// predictPrefill predicts what the prompt takes, in milliseconds.
+func (s *session) predictPrefill(c *plan.Costs, place []string, block int) (float64, error) {
+	p, err := plan.Predict(c, plan.Schedule{Placement: place, Block: block}, plan.Work{Streams: 1, Prompt: s.r.Prefill.Tokens, Tokens: 1})
 	if err != nil {
-		return fmt.Errorf("predicting a prompt on %s: %w", Placement(r.place), err)
+		return 0, fmt.Errorf("predicting a prompt on %s: %w", Placement(place), err)
 	}
-	r.PredictedMS, r.Predicted = ms(p.TTFT), float64(n)/p.TTFT.Seconds()
-	return nil
+	return ms(p.TTFT), nil
 }
 
 // pipeline finds the placement on which blocks of a prompt are predicted to flow
@@ -158,12 +168,12 @@ func (s *session) pipeline() ([]string, error) {
 		if two < 2 {
 			return nil
 		}
-		r := PrefillResult{place: place, Block: s.r.Prefill.Block}
-		if err := s.predictPrefill(&r); err != nil {
+		took, err := s.predictPrefill(s.costs, place, s.r.Prefill.Block)
+		if err != nil {
 			return err
 		}
-		if best == nil || r.PredictedMS < least {
-			best, least = slices.Clone(place), r.PredictedMS
+		if best == nil || took < least {
+			best, least = slices.Clone(place), took
 		}
 		return nil
 	}
@@ -176,12 +186,13 @@ func (s *session) prefillContention(ctx context.Context, place []string) error {
 	if s.known {
 		return nil
 	}
-	x, err := s.rigs.get(ctx, place, s.r.Prefill.Block)
+	x, err := s.rigs.getFor(ctx, s.o.Moved, place, s.r.Prefill.Block)
 	if err != nil {
 		return err
 	}
-	for i, a := range x.units {
-		for _, b := range x.units[i+1:] {
+	units := distinct(place)
+	for i, a := range units {
+		for _, b := range units[i+1:] {
 			s.stage("how %s and %s slow each other in a prompt", a, b)
 			if err := s.contention(ctx, x, a, b, s.r.Prefill.Block); err != nil {
 				return fmt.Errorf("contention of %s and %s: %w", a, b, err)
@@ -198,7 +209,11 @@ func (s *session) prompt(ctx context.Context, r *PrefillResult) (prefillRun, err
 	if r.Block < s.r.Prefill.Tokens {
 		block = r.Block
 	}
-	x, err := s.rigs.get(ctx, r.place, block)
+	decode := r.place
+	if r.Role == rolePipelined {
+		decode = s.o.Moved // the prompt has a placement of its own
+	}
+	x, err := s.rigs.getFor(ctx, decode, r.place, block)
 	if err != nil {
 		return one, err
 	}
@@ -229,20 +244,19 @@ func (s *session) prompt(ctx context.Context, r *PrefillResult) (prefillRun, err
 	return one, nil
 }
 
+// finish takes the figures of the median run of those kept.
 func (r *PrefillResult) finish(tokens int, bits uint32) {
 	r.LogitsEqual = true
-	var took, overlap, allTook, allOverlap []float64
 	for _, one := range r.runs {
 		r.LogitsEqual = r.LogitsEqual && one.bits == bits
-		allTook, allOverlap = append(allTook, one.ms), append(allOverlap, one.overlap)
-		if one.quiet {
-			took, overlap = append(took, one.ms), append(overlap, one.overlap)
-		}
 	}
-	r.Trials, r.Kept = len(r.runs), len(took)
+	kept := slices.DeleteFunc(slices.Clone(r.runs), func(x prefillRun) bool { return !x.quiet })
+	r.Trials, r.Kept = len(r.runs), len(kept)
 	if r.Kept == 0 {
-		took, overlap = allTook, allOverlap
+		kept = slices.Clone(r.runs)
 	}
-	r.MeasuredMS, r.Overlap = median(took), median(overlap)
-	r.Measured = float64(tokens) / r.MeasuredMS * 1e3
+	slices.SortStableFunc(kept, func(a, b prefillRun) int { return cmp.Compare(a.ms, b.ms) })
+	one := kept[(len(kept)-1)/2]
+	r.MeasuredMS, r.PredictedMS, r.Overlap, r.line = one.ms, one.predicted, one.overlap, one.line
+	r.Measured, r.Predicted = float64(tokens)/one.ms*1e3, float64(tokens)/one.predicted*1e3
 }

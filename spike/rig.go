@@ -15,6 +15,7 @@ import (
 type rig struct {
 	e      *engine.Engine
 	place  []string
+	prompt []string // where prompts are evaluated
 	block  int
 	record *trace.Recorder
 	units  []string        // of the engine
@@ -35,7 +36,14 @@ type rigs struct {
 // get returns an engine on a placement with blocks of so many rows, opening it
 // and running one token through it if need be.
 func (r *rigs) get(ctx context.Context, place []string, block int) (*rig, error) {
-	i := slices.IndexFunc(r.open, func(x *rig) bool { return x.block == block && slices.Equal(x.place, place) })
+	return r.getFor(ctx, place, place, block)
+}
+
+// getFor is get with a placement of its own for prompts.
+func (r *rigs) getFor(ctx context.Context, place, prompt []string, block int) (*rig, error) {
+	i := slices.IndexFunc(r.open, func(x *rig) bool {
+		return x.block == block && slices.Equal(x.place, place) && slices.Equal(x.prompt, prompt)
+	})
 	if i >= 0 {
 		x := r.open[i]
 		r.open = append(slices.Delete(r.open, i, i+1), x)
@@ -50,15 +58,33 @@ func (r *rigs) get(ctx context.Context, place []string, block int) (*rig, error)
 	if r.opening != nil {
 		r.opening(place)
 	}
-	x := &rig{place: slices.Clone(place), block: block, record: &trace.Recorder{}}
+	x := &rig{place: slices.Clone(place), prompt: slices.Clone(prompt), block: block, record: &trace.Recorder{}}
+	l := Layout{Place: place, Streams: r.streams, Context: r.context, Block: block, Observe: x.record.Observe}
+	if !slices.Equal(place, prompt) {
+		l.Prefill = prompt
+	}
 	var err error
-	x.e, err = r.lab.Open(ctx, Layout{Place: place, Streams: r.streams, Context: r.context, Block: block, Observe: x.record.Observe})
+	x.e, err = r.lab.Open(ctx, l)
 	if err != nil {
 		return nil, err
 	}
 	r.open = append(r.open, x)
 	x.units = x.e.Units()
-	return x, x.begin(ctx, r.lab.Prompts()[0].Tokens[:1])
+	if err := x.begin(ctx, r.lab.Prompts()[0].Tokens[:1]); err != nil {
+		return nil, err
+	}
+	if l.Prefill != nil { // its chunks are others, which have not run yet
+		st, err := x.e.Stream(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer st.Close()
+		two := slices.Repeat(r.lab.Prompts()[0].Tokens[:1], 2)
+		if err := st.Forward(ctx, two, engine.Last, func(int, []float32) error { return nil }); err != nil {
+			return nil, err
+		}
+	}
+	return x, nil
 }
 
 // begin runs the first token.

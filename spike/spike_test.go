@@ -150,6 +150,30 @@ func TestUnseenProfile(t *testing.T) {
 	}
 }
 
+// A placement of their own for prompts is where they flow, and where decoding is
+// nothing changes.
+func TestPrefillPlacement(t *testing.T) {
+	p, err := sim.Parse("unseen", []byte(unseen))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, moved, prompts := []string{"A", "A", "A"}, []string{"A", "B", "A"}, []string{"B", "A", "A"}
+	without := device(t, p, spike.Options{Base: base, Moved: moved, Streams: []int{1}})
+	with := device(t, p, spike.Options{Base: base, Moved: moved, Streams: []int{1}, Prefill: prompts})
+	for i, x := range with.Results {
+		if x.Measured != without.Results[i].Measured {
+			t.Errorf("%s: %+v tok/s, and %+v without a placement for prompts", x.Placement, x.Measured, without.Results[i].Measured)
+		}
+	}
+	last := with.Prefill.Results[len(with.Prefill.Results)-1]
+	if last.Role != "pipelined" || last.Placement != spike.Placement(prompts) || !last.LogitsEqual || math.Abs(last.PredictedMS/last.MeasuredMS-1) > 0.01 {
+		t.Errorf("a prompt on %v: %+v", prompts, last)
+	}
+	if _, err := spike.Measure(t.Context(), spike.NewDevice(p, sim.NewVirtual()), spike.Options{Base: base, Moved: moved, Prefill: base[:2]}); err == nil || !strings.Contains(err.Error(), "2 chunks for prompts") {
+		t.Errorf("two chunks for prompts: %v", err)
+	}
+}
+
 // Every turn and trial is predicted before it is measured, and all are.
 func TestPredictedBefore(t *testing.T) {
 	predicted := map[string]bool{}
@@ -163,6 +187,8 @@ func TestPredictedBefore(t *testing.T) {
 		switch what {
 		case "decode":
 			key += fmt.Sprint(" ", *l.Merge, " ", *l.Trial)
+		case "prefill":
+			key += fmt.Sprint(" ", *l.Trial)
 		case "probe":
 			key += " " + l.Category
 		}
