@@ -68,11 +68,11 @@ func (d Device) Spike(ctx context.Context, s Spike) (*SpikeReport, error) {
 		return nil, err
 	}
 	if s.Move == "" {
-		if s.Move = d.move(p, lab, o.Base); s.Move == "" {
-			return nil, fmt.Errorf("--device %s: no chunk can be on another unit than it is", d.Name)
-		}
+		s.Move = d.move(p, lab, o.Base)
 	}
-	if o.Moved, err = moved(o.Base, s.Move); err != nil {
+	if s.Move == "" {
+		o.Moved, o.Still = o.Base, fmt.Sprintf("the device profile %s says of no chunk what it takes on another unit than where it is; a chunk that moves needs a second unit in its list of units, and its latency there", p.Name)
+	} else if o.Moved, err = moved(o.Base, s.Move); err != nil {
 		return nil, err
 	}
 	for i, name := range o.Moved {

@@ -78,7 +78,9 @@ func (s *session) schedules() []*Result {
 		}
 	}
 	add(roleBase, s.o.Base, 1, 0)
-	add(roleMoved, s.o.Moved, 1, 0)
+	if s.o.Still == "" {
+		add(roleMoved, s.o.Moved, 1, 0)
+	}
 	if other := s.single(); other != "" {
 		add(roleSingle, slices.Repeat([]string{other}, len(s.o.Base)), 1, 0)
 	}
@@ -325,11 +327,15 @@ func (x *run) settle() int {
 }
 
 // pictures keeps the timelines that the report shows: one stream and several on
-// the moved placement.
+// the moved placement, or on the base if nothing moves.
 func (s *session) pictures() {
+	role := roleMoved
+	if s.o.Still != "" {
+		role = roleBase
+	}
 	for i := range s.r.Results {
 		r := &s.r.Results[i]
-		if r.Role == roleMoved && r.Merge == 1 && (r.Streams == 1 || r.Streams == s.o.Streams[min(1, len(s.o.Streams)-1)]) {
+		if r.Role == role && r.Merge == 1 && (r.Streams == 1 || r.Streams == s.o.Streams[min(1, len(s.o.Streams)-1)]) {
 			r.line.Name = r.title()
 			s.r.Timelines = append(s.r.Timelines, r.line)
 		}

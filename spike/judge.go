@@ -121,7 +121,7 @@ func (r *Report) standing(n int) Standing {
 			better(&s.Single)
 		}
 	}
-	if s.Base.TokS == 0 { // too few tokens for a steady rate
+	if s.Base.TokS == 0 || r.Still != "" { // too few tokens for a steady rate, or nothing to compare
 		return s
 	}
 	s.Gain = s.Moved.TokS/s.Base.TokS - 1
@@ -168,6 +168,9 @@ func (r *Report) lines() []string {
 	v := &r.Verdict
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	if r.Still != "" {
+		say("No chunk can move: %s.", r.Still)
+	}
 	a := ""
 	if len(r.Overlaps) > 0 {
 		o := r.Overlaps[0]
@@ -183,6 +186,10 @@ func (r *Report) lines() []string {
 	}
 	say("Usable by one stream: %.2f: %s.", r.Usable, r.Why)
 	for _, x := range v.ByStreams {
+		if r.Still != "" {
+			say("%s: %.1f tok/s, %.1f ms a token.", capital(streams(x.Streams)), x.Base.TokS, 1e3/x.Base.TokS)
+			continue
+		}
 		rule := "the rule (overlap of the run at least 0.50 and a gain) is not met"
 		if x.RuleMet {
 			rule = "the rule (overlap of the run at least 0.50 and a gain) is met"
@@ -193,9 +200,11 @@ func (r *Report) lines() []string {
 		}
 		out = append(out, line)
 	}
-	if v.SplitGains {
+	switch {
+	case r.Still != "":
+	case v.SplitGains:
 		say("The move pays beside the best single unit.")
-	} else {
+	default:
 		say("The move does not pay: a single unit does as well or better, so the split only adds a unit.")
 	}
 	say("Best schedule found: %s%s, %s: %.1f tok/s.", v.Best.Placement, merged(v.Best), streams(v.Best.Streams), v.Best.TokS)

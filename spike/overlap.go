@@ -57,6 +57,10 @@ func (s *session) pair() (a, b int) {
 // overlap runs the probe on the moved placement for each prompt, and once with
 // both chunks on one unit.
 func (s *session) overlap(ctx context.Context) error {
+	if s.o.Still != "" {
+		s.r.NoProbe = "there is no pair of units to probe"
+		return nil
+	}
 	a, b := s.pair()
 	if a < 0 {
 		s.r.NoProbe = fmt.Sprintf("all chunks are on %s after the move, so there is no pair to probe", s.o.Moved[b])

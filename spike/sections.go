@@ -55,6 +55,9 @@ func off(predicted, measured float64) string {
 func of(kept, all int) string { return fmt.Sprintf("%d of %d", kept, all) }
 
 func (r *Report) title() string {
+	if r.Still != "" {
+		return fmt.Sprintf("%s: %s", r.Model, Placement(r.Base))
+	}
 	return fmt.Sprintf("%s: %s, then %s", r.Model, Placement(r.Base), Placement(r.Moved))
 }
 

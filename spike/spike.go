@@ -43,6 +43,9 @@ import (
 type Options struct {
 	Base  []string // unit of each chunk
 	Moved []string // the same with the move; a chunk has moved at least
+	// Still, if not "", says why no chunk can move, as a clause. Then Moved is Base,
+	// and it alone is measured.
+	Still string
 	// Prefill is where prompts flow through chunks in blocks; nil is the placement
 	// that is predicted to be fastest on the units of both.
 	Prefill []string
@@ -66,7 +69,10 @@ func (o *Options) check(l Lab) error {
 	if o.Prefill != nil && len(o.Prefill) != chunks {
 		return fmt.Errorf("a placement of %d chunks for prompts; the model has %d", len(o.Prefill), chunks)
 	}
-	if slices.Equal(o.Base, o.Moved) {
+	if slices.Equal(o.Base, o.Moved) != (o.Still != "") {
+		if o.Still != "" {
+			return fmt.Errorf("%s is a move, though none is said to be possible: %s", Placement(o.Moved), o.Still)
+		}
 		return fmt.Errorf("the move changes nothing: %s is where it was", Placement(o.Moved))
 	}
 	for i := range o.Base {
@@ -119,7 +125,7 @@ func Measure(ctx context.Context, l Lab, o Options) (*Report, error) {
 	}
 	s := &session{lab: l, o: o, costs: l.Costs(), known: l.Costs() != nil, paces: map[string]*pace{}, pairs: map[[2]string]*couple{}, gaps: map[string]*gaps{}, r: &Report{Began: time.Now(), Model: l.Name(), Tokens: o.Tokens}}
 	s.rigs = s.engines(l)
-	s.r.Base, s.r.Moved, s.r.Simulated = slices.Clone(o.Base), slices.Clone(o.Moved), s.known
+	s.r.Base, s.r.Moved, s.r.Still, s.r.Simulated = slices.Clone(o.Base), slices.Clone(o.Moved), o.Still, s.known
 	var err error
 	l.Run(func() { err = errors.Join(s.run(ctx), s.rigs.close()) })
 	if err != nil {

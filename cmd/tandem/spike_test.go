@@ -29,6 +29,25 @@ func TestSpikeDevice(t *testing.T) {
 	}
 }
 
+// A device with one unit has nothing to move to, and its figures all the same.
+func TestSpikeOneUnit(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "report")
+	out := succeed(t, "", "spike", "--device", "iphone-17-pro", "--streams", "1,2", "--trials", "1", "-o", dir)
+	for _, part := range []string{"No chunk can move", "needs a second unit", "1 stream: 14.0 tok/s, 71.7 ms a token."} {
+		if !strings.Contains(out, part) {
+			t.Errorf("no %q in\n%s", part, out)
+		}
+	}
+	if strings.Contains(out, "The move") {
+		t.Errorf("a verdict on a move in\n%s", out)
+	}
+	for _, name := range public.SpikeFiles() {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A real run, on a model so small that it is quick; its times mean nothing.
 func TestSpikeEmbedded(t *testing.T) {
 	var s public.SpikeSummary
@@ -62,7 +81,7 @@ func TestDeviceErrors(t *testing.T) {
 		"no-such-device":          {"probe", "--device", "no-such-device", "--pair", "c1,c2"},
 		"c1 cannot be on \"gpu\"": {"probe", "--device", "mac-studio", "--pair", "c1@gpu,c2"},
 		"does not say what c1":    {"spike", "--device", "mac-studio", "--move", "c1=gpu"},
-		"no chunk can be":         {"spike", "--device", "iphone-17-pro"},
+		"c3 is on ane already":    {"spike", "--device", "iphone-17-pro", "--move", "c3=ane"},
 		"is not of the form":      {"spike", "--device", "mac-studio", "--move", "3=gpu"},
 		"on ane already":          {"spike", "--device", "mac-studio", "--move", "c3=ane"},
 		"there is no chunk c9":    {"spike", "--move", "c9=cpu", "-m", "embedded"},
