@@ -23,7 +23,9 @@ type (
 type Sustain struct {
 	Options Options
 	Time    time.Duration
-	Window  time.Duration // of one figure; 0 is 30 s
+	// Window is the time of one figure; 0 is 30 s, or an eighth of Time if that is
+	// less, so that there are enough for a verdict.
+	Window time.Duration
 	// Ready, if not nil, is called when the model is loaded, and Each with each
 	// window; an error of Each ends the run.
 	Ready func(*Engine)
@@ -38,13 +40,16 @@ const (
 	sustainEvery  = time.Second // between samples of the machine
 )
 
+// SustainWindowOf is the window of a [Sustain] of some length that does not say.
+func SustainWindowOf(length time.Duration) time.Duration { return min(sustainWindow, length/8) }
+
 // Sustain decodes one stream without end and reports speed, temperature,
 // frequency and watts, and whether the machine kept its speed. A cancelled
 // context ends it early: windows so far are judged then, with the context's
 // error.
 func (m *Model) Sustain(ctx context.Context, s Sustain) (windows []SustainWindow, v SustainVerdict, err error) {
 	if s.Window == 0 {
-		s.Window = sustainWindow
+		s.Window = SustainWindowOf(s.Time)
 	}
 	if s.Window < 0 || s.Time < s.Window {
 		return nil, v, fmt.Errorf("%v in windows of %v: there must be room for one", s.Time, s.Window)
@@ -83,12 +88,7 @@ func (m *Model) Sustain(ctx context.Context, s Sustain) (windows []SustainWindow
 	c := sustain.NewCollector(begin, s.Window, meter.Sample(begin))
 	next, end := begin.Add(min(sustainEvery, s.Window)), begin.Add(s.Time)
 	var failed error
-	token := func(engine.Token) bool {
-		c.Token()
-		now := time.Now()
-		if now.Before(next) {
-			return true
-		}
+	sample := func(now time.Time) {
 		next = now.Add(min(sustainEvery, s.Window))
 		var duty *float64
 		if e.duty != nil {
@@ -97,10 +97,20 @@ func (m *Model) Sustain(ctx context.Context, s Sustain) (windows []SustainWindow
 		if c.Sample(meter.Sample(now), duty) && s.Each != nil {
 			failed = s.Each(c.Done[len(c.Done)-1])
 		}
+	}
+	token := func(engine.Token) bool {
+		c.Token()
+		now := time.Now()
+		if !now.Before(next) || c.Due(now) {
+			sample(now)
+		}
 		return failed == nil && now.Before(end)
 	}
 	for err == nil && failed == nil && time.Now().Before(end) {
 		err = generate(sustainTokens, token)
+	}
+	if now := time.Now(); err == nil && failed == nil && c.Due(now) {
+		sample(now) // the last token came just before the end
 	}
 	return c.Done, sustain.Judge(c.Done), errors.Join(err, failed)
 }

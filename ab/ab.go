@@ -179,7 +179,7 @@ func (p pair) quiet() (quiet, known bool) {
 func (r *Result) compare(kept [2][]Trial, units map[string]string) {
 	r.tokens(kept)
 	if r.Kept == 0 {
-		r.Notes = append(r.Notes, "no pair was quiet enough to be kept")
+		r.Notes = append(r.Notes, fmt.Sprintf("none of %d pairs was quiet enough to be kept; compare again when less is going on beside", r.Run))
 		return
 	}
 	names := map[string]bool{}
@@ -223,7 +223,7 @@ func (r *Result) compare(kept [2][]Trial, units map[string]string) {
 		r.Rows = append(r.Rows, Row{name, units[name], interval(a), interval(b), interval(change)})
 	}
 	if r.P == nil {
-		why := fmt.Sprintf("%d pairs with %s are too few to find a difference: %d are needed", r.Kept, r.Primary, Fewest)
+		why := fmt.Sprintf("%d pairs with %s are too few to find a difference: %d are needed; compare again when less is going on beside", r.Kept, r.Primary, Fewest)
 		if !names[r.Primary] {
 			why = fmt.Sprintf("%s is unavailable", r.Primary)
 		}

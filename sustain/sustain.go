@@ -191,12 +191,14 @@ func lowest(all []Window) *float64 {
 	return out
 }
 
-// A Collector makes windows of tokens and samples as they come. It is used by one
-// goroutine.
+// A Collector makes windows of tokens and samples as they come. A window ends at
+// the first sample behind its time, and the next one's time does not shift by
+// that, so that windows are as many as fit. It is used by one goroutine.
 type Collector struct {
 	begin  time.Time
 	length time.Duration
-	from   time.Time
+	from   time.Time // begin of the window in hand, and its end by the clock
+	until  time.Time
 	tokens int
 	joules float64
 	known  time.Duration
@@ -208,8 +210,11 @@ type Collector struct {
 
 // NewCollector begins the first window; before is a sample at that time.
 func NewCollector(begin time.Time, length time.Duration, before power.Sample) *Collector {
-	return &Collector{begin: begin, length: length, from: begin, last: before.Throttles}
+	return &Collector{begin: begin, length: length, from: begin, until: begin.Add(length), last: before.Throttles}
 }
+
+// Due reports whether a sample at a time would end the window in hand.
+func (c *Collector) Due(at time.Time) bool { return !at.Before(c.until) }
 
 // Token counts a token.
 func (c *Collector) Token() { c.tokens++ }
@@ -231,7 +236,7 @@ func (c *Collector) Sample(s power.Sample, duty *float64) bool {
 	if duty != nil && (c.w.Duty == nil || *duty < *c.w.Duty) {
 		c.w.Duty = duty
 	}
-	if s.At.Sub(c.from) < c.length {
+	if !c.Due(s.At) {
 		return false
 	}
 	c.end(s)
@@ -257,5 +262,9 @@ func (c *Collector) end(s power.Sample) {
 		w.Throttles = new(*s.Throttles - *c.last)
 	}
 	c.Done = append(c.Done, w)
-	*c = Collector{begin: c.begin, length: c.length, from: s.At, last: s.Throttles, Done: c.Done}
+	until := c.until // at least half a window from now
+	for !until.After(s.At.Add(c.length / 2)) {
+		until = until.Add(c.length)
+	}
+	*c = Collector{begin: c.begin, length: c.length, from: s.At, until: until, last: s.Throttles, Done: c.Done}
 }

@@ -86,14 +86,19 @@ func TestCollector(t *testing.T) {
 	ended := []bool{
 		add(power.Sample{At: at(1), Length: time.Second, Watts: watts(10), Celsius: new(50.0), MHz: new(3000.0), Throttles: new(int64(5)), Pressure: power.Nominal}, 10),
 		add(power.Sample{At: at(2.5), Length: 1500 * time.Millisecond, Watts: watts(20), Celsius: new(49.0), MHz: new(2000.0), Throttles: new(int64(7)), Pressure: power.Fair}, 15),
-		add(power.Sample{At: at(4.5), Length: 2 * time.Second}, 30),
+		add(power.Sample{At: at(3.9), Length: 1400 * time.Millisecond}, 10),
+		add(power.Sample{At: at(4), Length: 100 * time.Millisecond}, 20),    // the next window is not late because this one was
+		add(power.Sample{At: at(8.5), Length: 4500 * time.Millisecond}, 45), // nobody looked for long
+		add(power.Sample{At: at(10), Length: 1500 * time.Millisecond}, 15),
 	}
-	if d := cmp.Diff([]bool{false, true, true}, ended); d != "" {
+	if d := cmp.Diff([]bool{false, true, false, true, true, true}, ended); d != "" {
 		t.Error(d)
 	}
 	want := []Window{
 		{Begin: 0, Seconds: 2.5, Tokens: 25, Rate: 10, Celsius: new(50.0), MHz: new(2500.0), Watts: new(16.0), Pressure: power.Fair, Throttles: new(int64(2))},
-		{Begin: 2.5, Seconds: 2, Tokens: 30, Rate: 15},
+		{Begin: 2.5, Seconds: 1.5, Tokens: 30, Rate: 20},
+		{Begin: 4, Seconds: 4.5, Tokens: 45, Rate: 10},
+		{Begin: 8.5, Seconds: 1.5, Tokens: 15, Rate: 10},
 	}
 	if d := cmp.Diff(want, c.Done, cmpopts.EquateApprox(0, 1e-9)); d != "" {
 		t.Error(d)

@@ -159,7 +159,10 @@ func (k *abCmd) compare(ctx context.Context, c *console, log *tandem.PowerLog, x
 
 // verdictOf is the verdict in words.
 func verdictOf(r tandem.ComparisonResult) string {
-	if !r.Difference {
+	switch {
+	case r.P == nil:
+		return "not judged" // a note says why
+	case !r.Difference:
 		return "no difference found"
 	}
 	return fmt.Sprintf("a difference: %+.1f %% from A to B", 100*r.Rows[0].Change.Median)

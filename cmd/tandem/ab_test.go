@@ -138,7 +138,10 @@ tok_s: a difference: +20.0 % from A to B (p = 0.002; below 0.01 is a difference)
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)
 	}
-	if got := verdictOf(tandem.ComparisonResult{}); got != "no difference found" {
+	if got := verdictOf(tandem.ComparisonResult{}); got != "not judged" {
+		t.Errorf("nothing was compared: %q", got)
+	}
+	if got := verdictOf(tandem.ComparisonResult{P: new(0.01)}); got != "no difference found" {
 		t.Error(got)
 	}
 }

@@ -15,7 +15,7 @@ type sustainCmd struct {
 	modelFlags
 	layoutFlags
 	Minutes float64       `default:"10" placeholder:"N" help:"For how long. Default: 10."`
-	Window  time.Duration `default:"30s" placeholder:"TIME" help:"Time of one figure. Default: 30s."`
+	Window  time.Duration `placeholder:"TIME" help:"Time of one figure. Default: 30s, or an eighth of the time if that is less."`
 	JSON    bool          `name:"json" help:"Print one JSON object at the end instead of lines as they come."`
 }
 
@@ -25,7 +25,7 @@ func (sustainCmd) Help() string {
 
     tandem sustain -m model.gguf
     tandem sustain -m model.gguf --minutes 30 --duty 80%
-    tandem sustain --minutes 2 --window 10s --json
+    tandem sustain --minutes 2 --json
 
 Decodes one stream and prints tok/s, temperature, thermal state, frequency and
 watts of each window, as far as the system tells them. The machine has slowed
@@ -54,6 +54,9 @@ func (s *sustainCmd) Run(c *console) (err error) {
 		return fmt.Errorf("--minutes %g: it must be above 0 and at most %d", s.Minutes, maxMinutes)
 	}
 	length := time.Duration(s.Minutes * float64(time.Minute))
+	if s.Window == 0 {
+		s.Window = max(tandem.SustainWindowOf(length), min(100*time.Millisecond, length))
+	}
 	if s.Window < 100*time.Millisecond || s.Window > length {
 		return fmt.Errorf("--window %v: it must be from 100ms to the whole time, %v", s.Window, length)
 	}

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/tandemrun/tandem/sustain"
 )
 
 func TestSustain(t *testing.T) {
@@ -13,9 +15,14 @@ func TestSustain(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	for _, w := range got.Windows {
-		if w.Tokens < 1 || w.Rate <= 0 || w.Seconds < 0.1 || w.Duty == nil || *w.Duty > 0.5 {
+		if w.Tokens < 1 || w.Rate <= 0 || w.Seconds < 0.05 || w.Duty == nil || *w.Duty > 0.5 {
 			t.Errorf("%+v", w)
 		}
+	}
+	// A short run has enough windows for a verdict.
+	decode(t, succeed(t, "", "sustain", "--json", "--minutes", "0.02"), &got)
+	if len(got.Windows) < 4 || got.Verdict == sustain.TooShort || got.Window >= 0.2 {
+		t.Errorf("%+v", got)
 	}
 	out = succeed(t, "", "sustain", "--minutes", "0.005", "--window", "100ms")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
