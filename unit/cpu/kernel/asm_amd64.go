@@ -15,6 +15,9 @@ func assembly() (have []ISA) {
 	}
 	if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI && len(have) > 0 {
 		have = append(have, AVX512)
+		if x.HasAMXTile && x.HasAMXInt8 && allowTiles() {
+			have = append(have, AMX)
+		}
 	}
 	return have
 }

@@ -41,13 +41,15 @@ const (
 	AVX2
 	// AVX512 needs AVX-512 F, BW, DQ, VL and VNNI.
 	AVX512
+	// AMX is AVX512 with the tile registers of AMX for products of many rows.
+	AMX
 	// NEON is the base of arm64.
 	NEON
 	// NEONDot needs the dot product instructions of ARMv8.2.
 	NEONDot
 )
 
-var isaNames = [...]string{"generic", "avx2", "avx512", "neon", "neondot"}
+var isaNames = [...]string{"generic", "avx2", "avx512", "amx", "neon", "neondot"}
 
 // String returns the name that ParseISA reads.
 func (i ISA) String() string {
@@ -82,17 +84,33 @@ type Set struct {
 	isa     ISA
 	ahead   int       // how far ahead of a product of few rows to prefetch; 0 is not at all
 	scratch sync.Pool // of *[]byte: panels of rows in file layout
+
+	tiles       bool      // there are tile registers
+	tileScratch sync.Pool // of *tileScratch
 }
 
 // New returns the routines of isa. It is an error if this CPU or this build lacks it.
 func New(isa ISA) (*Set, error) {
 	for _, a := range Available() {
 		if a == isa {
-			return &Set{isa: isa, ahead: prefetchAhead()}, nil
+			return newSet(isa), nil
 		}
 	}
 	return nil, fmt.Errorf("this CPU or build has no %v routines: it has %v", isa, Available())
 }
 
+func newSet(isa ISA) *Set {
+	s := &Set{isa: isa, ahead: prefetchAhead()}
+	if isa == AMX {
+		s.isa, s.tiles = AVX512, true
+	}
+	return s
+}
+
 // ISA returns the instruction set of s.
-func (s *Set) ISA() ISA { return s.isa }
+func (s *Set) ISA() ISA {
+	if s.tiles {
+		return AMX
+	}
+	return s.isa
+}

@@ -23,7 +23,7 @@ func (s *Set) Mul(dst []float32, stride int, m *Matrix, in *Input, lo, hi int) {
 	}
 	_ = dst[(in.n-1)*stride+hi-1]
 	if m.layout == Panels {
-		per := max(1, chunkBytes/m.panel) * lanes
+		per := max(1, chunkBytes/m.panel, s.panelRun()) * lanes
 		for row := lo; row < hi; row += per {
 			end := min(row+per, hi)
 			s.mulPanels(dst, stride, m, m.panels[row/lanes*m.panel:], in, row, end)
@@ -46,9 +46,10 @@ func (s *Set) Mul(dst []float32, stride int, m *Matrix, in *Input, lo, hi int) {
 // mulPanels computes outputs [lo, hi) of all rows of activations from packed panels, the first of which holds lo.
 func (s *Set) mulPanels(dst []float32, stride int, m *Matrix, panels []byte, in *Input, lo, hi int) {
 	full := (hi - lo) / lanes
+	done := s.mulTiles(dst[lo:], stride, m, panels, full, in)
 	for row := 0; row < in.n; {
 		t := tileAt(row, in.n)
-		if full > 0 {
+		if full > 0 && row >= done {
 			s.tile(dst[row*stride+lo:], stride, m, panels, full, in, row, t)
 		}
 		if rest := (hi - lo) % lanes; rest > 0 {
@@ -94,7 +95,8 @@ func floatPanel(acc *[maxTile][lanes]float32, m *Matrix, panel []byte, in *Input
 }
 
 // integerPanel adds, sub-block after sub-block, (scale*dot + min*sum) * scale of the activations, where dot is the
-// exact integer product; each operation is rounded to float32.
+// exact integer product. The first product is rounded to float32; what is added to it or to the sums is fused with its
+// product and rounded once.
 func integerPanel(acc *[maxTile][lanes]float32, k kind, panel, records []byte, t int) {
 	f := &formats[k]
 	var b subBlock
@@ -113,14 +115,14 @@ func integerPanel(acc *[maxTile][lanes]float32, k kind, panel, records []byte, t
 				for o := range lanes {
 					var y float32
 					if f.split {
-						y = float32(float32(first[o])*b.scale[0][o]) + float32(float32(last[o])*b.scale[1][o])
+						y = fma(float32(last[o]), b.scale[1][o], float32(first[o])*b.scale[0][o])
 					} else {
 						y = float32(first[o]+last[o]) * b.scale[0][o]
 					}
 					if f.min {
-						y = float32(y) + float32(b.min[o]*sum)
+						y = fma(b.min[o], sum, y)
 					}
-					acc[r][o] += float32(y * scale)
+					acc[r][o] = fma(y, scale, acc[r][o])
 				}
 			}
 		}

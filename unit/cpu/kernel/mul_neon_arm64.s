@@ -429,52 +429,44 @@ loop3:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -760,27 +752,23 @@ loop6:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -1227,69 +1215,53 @@ loop9:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912a2 // fmla.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad484 // fadd.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9912c4 // fmla.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad4c6 // fadd.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9912e6 // fmla.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad508 // fadd.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f991288 // fmla.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad54a // fadd.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9912aa // fmla.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad58c // fadd.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9912cc // fmla.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad5ce // fadd.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9912ee // fmla.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -1576,35 +1548,27 @@ loop12:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912a2 // fmla.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad484 // fadd.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9912c4 // fmla.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad4c6 // fadd.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9912e6 // fmla.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -2181,52 +2145,44 @@ loop15:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -2636,27 +2592,23 @@ loop18:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -3227,69 +3179,53 @@ loop21:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912a2 // fmla.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad484 // fadd.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9912c4 // fmla.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad4c6 // fadd.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9912e6 // fmla.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad508 // fadd.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f991288 // fmla.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad54a // fadd.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9912aa // fmla.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad58c // fadd.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9912cc // fmla.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad5ce // fadd.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9912ee // fmla.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -3700,35 +3636,27 @@ loop24:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912a2 // fmla.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad484 // fadd.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9912c4 // fmla.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad4c6 // fadd.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9912e6 // fmla.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -4168,52 +4096,44 @@ loop27:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -4492,27 +4412,23 @@ loop30:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -4995,69 +4911,53 @@ loop34:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952aa // fmls.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9952cc // fmls.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ee // fmls.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -5480,69 +5380,53 @@ loop34:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952aa // fmls.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9952cc // fmls.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ee // fmls.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -5869,35 +5753,27 @@ loop38:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -6170,35 +6046,27 @@ loop38:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -6814,69 +6682,53 @@ loop41:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952aa // fmls.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9952cc // fmls.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ee // fmls.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -7429,69 +7281,53 @@ loop41:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952aa // fmls.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9952cc // fmls.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ee // fmls.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -8047,69 +7883,53 @@ loop42:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952aa // fmls.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9952cc // fmls.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ee // fmls.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -8662,69 +8482,53 @@ loop42:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952aa // fmls.4s v10, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f9952cc // fmls.4s v12, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e33ddce // fmul.4s v14, v14, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ee // fmls.4s v14, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -9180,35 +8984,27 @@ loop45:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -9611,35 +9407,27 @@ loop45:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -10045,35 +9833,27 @@ loop46:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -10476,35 +10256,27 @@ loop46:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952a2 // fmls.4s v2, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f9952c4 // fmls.4s v4, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952e6 // fmls.4s v6, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -11201,69 +10973,61 @@ loop50:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
-	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e28d748 // fadd.4s v8, v26, v8
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4e30cd1a // fmla.4s v26, v8, v16
+	WORD $0x4eba1f48 // orr.16b v8, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
-	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2ad74a // fadd.4s v10, v26, v10
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4e31cd5a // fmla.4s v26, v10, v17
+	WORD $0x4eba1f4a // orr.16b v10, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
-	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2cd74c // fadd.4s v12, v26, v12
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4e32cd9a // fmla.4s v26, v12, v18
+	WORD $0x4eba1f4c // orr.16b v12, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
-	WORD $0x6e33ddce // fmul.4s v14, v14, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2ed74e // fadd.4s v14, v26, v14
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4e33cdda // fmla.4s v26, v14, v19
+	WORD $0x4eba1f4e // orr.16b v14, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -11896,69 +11660,61 @@ loop50:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
-	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e28d748 // fadd.4s v8, v26, v8
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4e30cd1a // fmla.4s v26, v8, v16
+	WORD $0x4eba1f48 // orr.16b v8, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
-	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2ad74a // fadd.4s v10, v26, v10
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4e31cd5a // fmla.4s v26, v10, v17
+	WORD $0x4eba1f4a // orr.16b v10, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
-	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2cd74c // fadd.4s v12, v26, v12
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4e32cd9a // fmla.4s v26, v12, v18
+	WORD $0x4eba1f4c // orr.16b v12, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
-	WORD $0x6e33ddce // fmul.4s v14, v14, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2ed74e // fadd.4s v14, v26, v14
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4e33cdda // fmla.4s v26, v14, v19
+	WORD $0x4eba1f4e // orr.16b v14, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -12559,69 +12315,61 @@ loop50:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
-	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e28d748 // fadd.4s v8, v26, v8
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4e30cd1a // fmla.4s v26, v8, v16
+	WORD $0x4eba1f48 // orr.16b v8, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
-	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2ad74a // fadd.4s v10, v26, v10
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4e31cd5a // fmla.4s v26, v10, v17
+	WORD $0x4eba1f4a // orr.16b v10, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
-	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2cd74c // fadd.4s v12, v26, v12
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4e32cd9a // fmla.4s v26, v12, v18
+	WORD $0x4eba1f4c // orr.16b v12, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
-	WORD $0x6e33ddce // fmul.4s v14, v14, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2ed74e // fadd.4s v14, v26, v14
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4e33cdda // fmla.4s v26, v14, v19
+	WORD $0x4eba1f4e // orr.16b v14, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -13254,69 +13002,61 @@ loop50:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
-	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e28d748 // fadd.4s v8, v26, v8
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4e30cd1a // fmla.4s v26, v8, v16
+	WORD $0x4eba1f48 // orr.16b v8, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
-	WORD $0x6e31dd4a // fmul.4s v10, v10, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2ad74a // fadd.4s v10, v26, v10
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4e31cd5a // fmla.4s v26, v10, v17
+	WORD $0x4eba1f4a // orr.16b v10, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
-	WORD $0x6e32dd8c // fmul.4s v12, v12, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2cd74c // fadd.4s v12, v26, v12
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4e32cd9a // fmla.4s v26, v12, v18
+	WORD $0x4eba1f4c // orr.16b v12, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
-	WORD $0x6e33ddce // fmul.4s v14, v14, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2ed74e // fadd.4s v14, v26, v14
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4e33cdda // fmla.4s v26, v14, v19
+	WORD $0x4eba1f4e // orr.16b v14, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -13813,36 +13553,32 @@ loop54:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -14285,36 +14021,32 @@ loop54:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -14725,36 +14457,32 @@ loop54:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -15197,36 +14925,32 @@ loop54:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e31dc42 // fmul.4s v2, v2, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e31cc5a // fmla.4s v26, v2, v17
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e32dc84 // fmul.4s v4, v4, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e32cc9a // fmla.4s v26, v4, v18
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e33dcc6 // fmul.4s v6, v6, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e33ccda // fmla.4s v26, v6, v19
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -15557,102 +15281,86 @@ loop57:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -15844,27 +15552,23 @@ loop60:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -16171,137 +15875,105 @@ loop63:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad421 // fadd.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9912a1 // fmla.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912c2 // fmla.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad463 // fadd.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9912e3 // fmla.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad484 // fadd.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f991284 // fmla.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad4a5 // fadd.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9912a5 // fmla.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad4c6 // fadd.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9912c6 // fmla.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad4e7 // fadd.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9912e7 // fmla.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad508 // fadd.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f991288 // fmla.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad529 // fadd.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9912a9 // fmla.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad54a // fadd.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9912ca // fmla.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad56b // fadd.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9912eb // fmla.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad58c // fadd.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99128c // fmla.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad5ad // fadd.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9912ad // fmla.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad5ce // fadd.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9912ce // fmla.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad5ef // fadd.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9912ef // fmla.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -16494,35 +16166,27 @@ loop66:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad421 // fadd.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9912a1 // fmla.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912c2 // fmla.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad463 // fadd.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9912e3 // fmla.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -16973,102 +16637,86 @@ loop69:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -17384,27 +17032,23 @@ loop72:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -17835,137 +17479,105 @@ loop75:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad421 // fadd.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9912a1 // fmla.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912c2 // fmla.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad463 // fadd.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9912e3 // fmla.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad484 // fadd.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f991284 // fmla.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad4a5 // fadd.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9912a5 // fmla.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad4c6 // fadd.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9912c6 // fmla.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad4e7 // fadd.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9912e7 // fmla.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad508 // fadd.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f991288 // fmla.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad529 // fadd.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9912a9 // fmla.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad54a // fadd.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9912ca // fmla.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad56b // fadd.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9912eb // fmla.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad58c // fadd.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99128c // fmla.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad5ad // fadd.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9912ad // fmla.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad5ce // fadd.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9912ce // fmla.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad5ef // fadd.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9912ef // fmla.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -18282,35 +17894,27 @@ loop78:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4e3ad400 // fadd.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f991280 // fmla.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4e3ad421 // fadd.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9912a1 // fmla.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4e3ad442 // fadd.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9912c2 // fmla.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4e3ad463 // fadd.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9912e3 // fmla.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -18610,102 +18214,86 @@ loop81:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -18890,27 +18478,23 @@ loop84:
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -19253,137 +18837,105 @@ loop88:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f995284 // fmls.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad4a5 // fsub.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9952a5 // fmls.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952c6 // fmls.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4e7 // fsub.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9952e7 // fmls.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad529 // fsub.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9952a9 // fmls.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952ca // fmls.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad56b // fsub.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9952eb // fmls.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99528c // fmls.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad5ad // fsub.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9952ad // fmls.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ce // fmls.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ef // fsub.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9952ef // fmls.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -19658,137 +19210,105 @@ loop88:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f995284 // fmls.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad4a5 // fsub.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9952a5 // fmls.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952c6 // fmls.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4e7 // fsub.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9952e7 // fmls.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad529 // fsub.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9952a9 // fmls.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952ca // fmls.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad56b // fsub.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9952eb // fmls.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99528c // fmls.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad5ad // fsub.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9952ad // fmls.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ce // fmls.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ef // fsub.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9952ef // fmls.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -20021,35 +19541,27 @@ loop92:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -20210,35 +19722,27 @@ loop92:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -20714,137 +20218,105 @@ loop95:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f995284 // fmls.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad4a5 // fsub.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9952a5 // fmls.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952c6 // fmls.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4e7 // fsub.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9952e7 // fmls.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad529 // fsub.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9952a9 // fmls.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952ca // fmls.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad56b // fsub.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9952eb // fmls.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99528c // fmls.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad5ad // fsub.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9952ad // fmls.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ce // fmls.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ef // fsub.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9952ef // fmls.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -21249,137 +20721,105 @@ loop95:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f995284 // fmls.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad4a5 // fsub.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9952a5 // fmls.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952c6 // fmls.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4e7 // fsub.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9952e7 // fmls.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad529 // fsub.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9952a9 // fmls.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952ca // fmls.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad56b // fsub.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9952eb // fmls.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99528c // fmls.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad5ad // fsub.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9952ad // fmls.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ce // fmls.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ef // fsub.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9952ef // fmls.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -21787,137 +21227,105 @@ loop96:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f995284 // fmls.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad4a5 // fsub.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9952a5 // fmls.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952c6 // fmls.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4e7 // fsub.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9952e7 // fmls.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad529 // fsub.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9952a9 // fmls.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952ca // fmls.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad56b // fsub.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9952eb // fmls.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99528c // fmls.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad5ad // fsub.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9952ad // fmls.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ce // fmls.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ef // fsub.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9952ef // fmls.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -22322,137 +21730,105 @@ loop96:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0xbd400699 // ldr s25, [x20, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
 	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad484 // fsub.4s v4, v4, v26
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4f995284 // fmls.4s v4, v20, v25[0]
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
 	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad4a5 // fsub.4s v5, v5, v26
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4f9952a5 // fmls.4s v5, v21, v25[0]
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
 	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad4c6 // fsub.4s v6, v6, v26
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4f9952c6 // fmls.4s v6, v22, v25[0]
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
 	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad4e7 // fsub.4s v7, v7, v26
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4f9952e7 // fmls.4s v7, v23, v25[0]
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	WORD $0xbd400998 // ldr s24, [x12, #8]
 	WORD $0xbd400a99 // ldr s25, [x20, #8]
 	WORD $0x4e21d908 // scvtf.4s v8, v8
 	WORD $0x6e30dd08 // fmul.4s v8, v8, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad508 // fsub.4s v8, v8, v26
-	WORD $0x4f989108 // fmul.4s v8, v8, v24[0]
+	WORD $0x4f995288 // fmls.4s v8, v20, v25[0]
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e28d75a // fadd.4s v26, v26, v8
+	WORD $0x4f98111a // fmla.4s v26, v8, v24[0]
 	WORD $0x3d80227a // str q26, [x19, #128]
 	WORD $0x4e21d929 // scvtf.4s v9, v9
 	WORD $0x6e31dd29 // fmul.4s v9, v9, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad529 // fsub.4s v9, v9, v26
-	WORD $0x4f989129 // fmul.4s v9, v9, v24[0]
+	WORD $0x4f9952a9 // fmls.4s v9, v21, v25[0]
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e29d75a // fadd.4s v26, v26, v9
+	WORD $0x4f98113a // fmla.4s v26, v9, v24[0]
 	WORD $0x3d80267a // str q26, [x19, #144]
 	WORD $0x4e21d94a // scvtf.4s v10, v10
 	WORD $0x6e32dd4a // fmul.4s v10, v10, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad54a // fsub.4s v10, v10, v26
-	WORD $0x4f98914a // fmul.4s v10, v10, v24[0]
+	WORD $0x4f9952ca // fmls.4s v10, v22, v25[0]
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e2ad75a // fadd.4s v26, v26, v10
+	WORD $0x4f98115a // fmla.4s v26, v10, v24[0]
 	WORD $0x3d802a7a // str q26, [x19, #160]
 	WORD $0x4e21d96b // scvtf.4s v11, v11
 	WORD $0x6e33dd6b // fmul.4s v11, v11, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad56b // fsub.4s v11, v11, v26
-	WORD $0x4f98916b // fmul.4s v11, v11, v24[0]
+	WORD $0x4f9952eb // fmls.4s v11, v23, v25[0]
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e2bd75a // fadd.4s v26, v26, v11
+	WORD $0x4f98117a // fmla.4s v26, v11, v24[0]
 	WORD $0x3d802e7a // str q26, [x19, #176]
 	WORD $0xbd400d98 // ldr s24, [x12, #12]
 	WORD $0xbd400e99 // ldr s25, [x20, #12]
 	WORD $0x4e21d98c // scvtf.4s v12, v12
 	WORD $0x6e30dd8c // fmul.4s v12, v12, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad58c // fsub.4s v12, v12, v26
-	WORD $0x4f98918c // fmul.4s v12, v12, v24[0]
+	WORD $0x4f99528c // fmls.4s v12, v20, v25[0]
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e2cd75a // fadd.4s v26, v26, v12
+	WORD $0x4f98119a // fmla.4s v26, v12, v24[0]
 	WORD $0x3d80327a // str q26, [x19, #192]
 	WORD $0x4e21d9ad // scvtf.4s v13, v13
 	WORD $0x6e31ddad // fmul.4s v13, v13, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad5ad // fsub.4s v13, v13, v26
-	WORD $0x4f9891ad // fmul.4s v13, v13, v24[0]
+	WORD $0x4f9952ad // fmls.4s v13, v21, v25[0]
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e2dd75a // fadd.4s v26, v26, v13
+	WORD $0x4f9811ba // fmla.4s v26, v13, v24[0]
 	WORD $0x3d80367a // str q26, [x19, #208]
 	WORD $0x4e21d9ce // scvtf.4s v14, v14
 	WORD $0x6e32ddce // fmul.4s v14, v14, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad5ce // fsub.4s v14, v14, v26
-	WORD $0x4f9891ce // fmul.4s v14, v14, v24[0]
+	WORD $0x4f9952ce // fmls.4s v14, v22, v25[0]
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e2ed75a // fadd.4s v26, v26, v14
+	WORD $0x4f9811da // fmla.4s v26, v14, v24[0]
 	WORD $0x3d803a7a // str q26, [x19, #224]
 	WORD $0x4e21d9ef // scvtf.4s v15, v15
 	WORD $0x6e33ddef // fmul.4s v15, v15, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad5ef // fsub.4s v15, v15, v26
-	WORD $0x4f9891ef // fmul.4s v15, v15, v24[0]
+	WORD $0x4f9952ef // fmls.4s v15, v23, v25[0]
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e2fd75a // fadd.4s v26, v26, v15
+	WORD $0x4f9811fa // fmla.4s v26, v15, v24[0]
 	WORD $0x3d803e7a // str q26, [x19, #240]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -22814,35 +22190,27 @@ loop99:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -23133,35 +22501,27 @@ loop99:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -23455,35 +22815,27 @@ loop100:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -23774,35 +23126,27 @@ loop100:
 	WORD $0xbd400299 // ldr s25, [x20, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
 	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
-	WORD $0x4f99929a // fmul.4s v26, v20, v25[0]
-	WORD $0x4ebad400 // fsub.4s v0, v0, v26
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4f995280 // fmls.4s v0, v20, v25[0]
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
 	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
-	WORD $0x4f9992ba // fmul.4s v26, v21, v25[0]
-	WORD $0x4ebad421 // fsub.4s v1, v1, v26
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4f9952a1 // fmls.4s v1, v21, v25[0]
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
 	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
-	WORD $0x4f9992da // fmul.4s v26, v22, v25[0]
-	WORD $0x4ebad442 // fsub.4s v2, v2, v26
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4f9952c2 // fmls.4s v2, v22, v25[0]
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
 	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
-	WORD $0x4f9992fa // fmul.4s v26, v23, v25[0]
-	WORD $0x4ebad463 // fsub.4s v3, v3, v26
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4f9952e3 // fmls.4s v3, v23, v25[0]
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -24259,69 +23603,61 @@ loop104:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e30cc9a // fmla.4s v26, v4, v16
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
-	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e25d745 // fadd.4s v5, v26, v5
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4e31ccba // fmla.4s v26, v5, v17
+	WORD $0x4eba1f45 // orr.16b v5, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e32ccda // fmla.4s v26, v6, v18
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
-	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e27d747 // fadd.4s v7, v26, v7
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4e33ccfa // fmla.4s v26, v7, v19
+	WORD $0x4eba1f47 // orr.16b v7, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -24714,69 +24050,61 @@ loop104:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e30cc9a // fmla.4s v26, v4, v16
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
-	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e25d745 // fadd.4s v5, v26, v5
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4e31ccba // fmla.4s v26, v5, v17
+	WORD $0x4eba1f45 // orr.16b v5, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e32ccda // fmla.4s v26, v6, v18
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
-	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e27d747 // fadd.4s v7, v26, v7
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4e33ccfa // fmla.4s v26, v7, v19
+	WORD $0x4eba1f47 // orr.16b v7, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -25137,69 +24465,61 @@ loop104:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e30cc9a // fmla.4s v26, v4, v16
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
-	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e25d745 // fadd.4s v5, v26, v5
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4e31ccba // fmla.4s v26, v5, v17
+	WORD $0x4eba1f45 // orr.16b v5, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e32ccda // fmla.4s v26, v6, v18
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
-	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e27d747 // fadd.4s v7, v26, v7
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4e33ccfa // fmla.4s v26, v7, v19
+	WORD $0x4eba1f47 // orr.16b v7, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -25592,69 +24912,61 @@ loop104:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	WORD $0xbd400598 // ldr s24, [x12, #4]
 	WORD $0x4e21d884 // scvtf.4s v4, v4
-	WORD $0x6e30dc84 // fmul.4s v4, v4, v16
 	WORD $0x3dc0327a // ldr q26, [x19, #192]
-	WORD $0x4e24d744 // fadd.4s v4, v26, v4
-	WORD $0x4f989084 // fmul.4s v4, v4, v24[0]
+	WORD $0x4e30cc9a // fmla.4s v26, v4, v16
+	WORD $0x4eba1f44 // orr.16b v4, v26, v26
 	WORD $0x3dc0127a // ldr q26, [x19, #64]
-	WORD $0x4e24d75a // fadd.4s v26, v26, v4
+	WORD $0x4f98109a // fmla.4s v26, v4, v24[0]
 	WORD $0x3d80127a // str q26, [x19, #64]
 	WORD $0x4e21d8a5 // scvtf.4s v5, v5
-	WORD $0x6e31dca5 // fmul.4s v5, v5, v17
 	WORD $0x3dc0367a // ldr q26, [x19, #208]
-	WORD $0x4e25d745 // fadd.4s v5, v26, v5
-	WORD $0x4f9890a5 // fmul.4s v5, v5, v24[0]
+	WORD $0x4e31ccba // fmla.4s v26, v5, v17
+	WORD $0x4eba1f45 // orr.16b v5, v26, v26
 	WORD $0x3dc0167a // ldr q26, [x19, #80]
-	WORD $0x4e25d75a // fadd.4s v26, v26, v5
+	WORD $0x4f9810ba // fmla.4s v26, v5, v24[0]
 	WORD $0x3d80167a // str q26, [x19, #80]
 	WORD $0x4e21d8c6 // scvtf.4s v6, v6
-	WORD $0x6e32dcc6 // fmul.4s v6, v6, v18
 	WORD $0x3dc03a7a // ldr q26, [x19, #224]
-	WORD $0x4e26d746 // fadd.4s v6, v26, v6
-	WORD $0x4f9890c6 // fmul.4s v6, v6, v24[0]
+	WORD $0x4e32ccda // fmla.4s v26, v6, v18
+	WORD $0x4eba1f46 // orr.16b v6, v26, v26
 	WORD $0x3dc01a7a // ldr q26, [x19, #96]
-	WORD $0x4e26d75a // fadd.4s v26, v26, v6
+	WORD $0x4f9810da // fmla.4s v26, v6, v24[0]
 	WORD $0x3d801a7a // str q26, [x19, #96]
 	WORD $0x4e21d8e7 // scvtf.4s v7, v7
-	WORD $0x6e33dce7 // fmul.4s v7, v7, v19
 	WORD $0x3dc03e7a // ldr q26, [x19, #240]
-	WORD $0x4e27d747 // fadd.4s v7, v26, v7
-	WORD $0x4f9890e7 // fmul.4s v7, v7, v24[0]
+	WORD $0x4e33ccfa // fmla.4s v26, v7, v19
+	WORD $0x4eba1f47 // orr.16b v7, v26, v26
 	WORD $0x3dc01e7a // ldr q26, [x19, #112]
-	WORD $0x4e27d75a // fadd.4s v26, v26, v7
+	WORD $0x4f9810fa // fmla.4s v26, v7, v24[0]
 	WORD $0x3d801e7a // str q26, [x19, #112]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -26031,36 +25343,32 @@ loop108:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -26383,36 +25691,32 @@ loop108:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -26703,36 +26007,32 @@ loop108:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11
@@ -27055,36 +26355,32 @@ loop108:
 	WORD $0x6e3bde73 // fmul.4s v19, v19, v27
 	WORD $0xbd400198 // ldr s24, [x12, #0]
 	WORD $0x4e21d800 // scvtf.4s v0, v0
-	WORD $0x6e30dc00 // fmul.4s v0, v0, v16
 	WORD $0x3dc0227a // ldr q26, [x19, #128]
-	WORD $0x4e20d740 // fadd.4s v0, v26, v0
-	WORD $0x4f989000 // fmul.4s v0, v0, v24[0]
+	WORD $0x4e30cc1a // fmla.4s v26, v0, v16
+	WORD $0x4eba1f40 // orr.16b v0, v26, v26
 	WORD $0x3dc0027a // ldr q26, [x19, #0]
-	WORD $0x4e20d75a // fadd.4s v26, v26, v0
+	WORD $0x4f98101a // fmla.4s v26, v0, v24[0]
 	WORD $0x3d80027a // str q26, [x19, #0]
 	WORD $0x4e21d821 // scvtf.4s v1, v1
-	WORD $0x6e31dc21 // fmul.4s v1, v1, v17
 	WORD $0x3dc0267a // ldr q26, [x19, #144]
-	WORD $0x4e21d741 // fadd.4s v1, v26, v1
-	WORD $0x4f989021 // fmul.4s v1, v1, v24[0]
+	WORD $0x4e31cc3a // fmla.4s v26, v1, v17
+	WORD $0x4eba1f41 // orr.16b v1, v26, v26
 	WORD $0x3dc0067a // ldr q26, [x19, #16]
-	WORD $0x4e21d75a // fadd.4s v26, v26, v1
+	WORD $0x4f98103a // fmla.4s v26, v1, v24[0]
 	WORD $0x3d80067a // str q26, [x19, #16]
 	WORD $0x4e21d842 // scvtf.4s v2, v2
-	WORD $0x6e32dc42 // fmul.4s v2, v2, v18
 	WORD $0x3dc02a7a // ldr q26, [x19, #160]
-	WORD $0x4e22d742 // fadd.4s v2, v26, v2
-	WORD $0x4f989042 // fmul.4s v2, v2, v24[0]
+	WORD $0x4e32cc5a // fmla.4s v26, v2, v18
+	WORD $0x4eba1f42 // orr.16b v2, v26, v26
 	WORD $0x3dc00a7a // ldr q26, [x19, #32]
-	WORD $0x4e22d75a // fadd.4s v26, v26, v2
+	WORD $0x4f98105a // fmla.4s v26, v2, v24[0]
 	WORD $0x3d800a7a // str q26, [x19, #32]
 	WORD $0x4e21d863 // scvtf.4s v3, v3
-	WORD $0x6e33dc63 // fmul.4s v3, v3, v19
 	WORD $0x3dc02e7a // ldr q26, [x19, #176]
-	WORD $0x4e23d743 // fadd.4s v3, v26, v3
-	WORD $0x4f989063 // fmul.4s v3, v3, v24[0]
+	WORD $0x4e33cc7a // fmla.4s v26, v3, v19
+	WORD $0x4eba1f43 // orr.16b v3, v26, v26
 	WORD $0x3dc00e7a // ldr q26, [x19, #48]
-	WORD $0x4e23d75a // fadd.4s v26, v26, v3
+	WORD $0x4f98107a // fmla.4s v26, v3, v24[0]
 	WORD $0x3d800e7a // str q26, [x19, #48]
 	ADD R22<<3, R11, R11
 	ADD R22<<2, R11, R11

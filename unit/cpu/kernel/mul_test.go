@@ -208,7 +208,7 @@ func TestProductsAgree(t *testing.T) {
 				rng := rand.New(rand.NewPCG(2, uint64(typ)))
 				block := typ.BlockSize()
 				for _, c := range []struct{ rows, cols, n int }{
-					{1, block, 1}, {16, 3 * max(block, 32), 1}, {50, 4 * max(block, 32), 31}, {33, max(block, 96), 16}, {64, 768, 5},
+					{1, block, 1}, {16, 3 * max(block, 32), 1}, {50, 4 * max(block, 32), 31}, {33, max(block, 96), 16}, {64, 768, 5}, {37, max(block, 64), 53},
 				} {
 					data := weights(rng, typ, c.rows, c.cols)
 					x := activations(rng, c.n, c.cols+5, c.cols)
@@ -217,7 +217,8 @@ func TestProductsAgree(t *testing.T) {
 						layout Layout
 						ahead  int
 					}{{FileRows, 0}, {Panels, 0}, {Panels, 8 << 10}} {
-						s := &Set{isa: isa, ahead: form.ahead}
+						s := newSet(isa)
+						s.ahead = form.ahead
 						got := product(t, s, typ, c.rows, c.cols, data, form.layout, x, c.cols+5, c.n)
 						if i, ok := equalBits(got, want); !ok {
 							t.Fatalf("%d x %d weights in %v, prefetching %d bytes ahead, %d rows: row %d output %d is %v, want %v", c.rows, c.cols, form.layout, form.ahead, c.n, i/c.rows, i%c.rows, got[i], want[i])

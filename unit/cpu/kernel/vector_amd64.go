@@ -215,6 +215,9 @@ func (s *Set) readBytes(b []byte) int {
 //go:noinline
 func (s *Set) multiplyBytes() int64 {
 	const n = 256
+	if s.tiles {
+		return multiplyTileBytes()
+	}
 	switch s.isa {
 	case AVX512:
 		multiplyBytesAVX512(n)

@@ -145,6 +145,7 @@ func (a *arm) element(op uint32, name string, d, n, m v, i int) {
 func (a *arm) dot(d, n, m v, i int)         { a.element(0x4f80e000, "sdot.4s", d, n, m, i) }
 func (a *arm) fmulElement(d, n, m v, i int) { a.element(0x4f809000, "fmul.4s", d, n, m, i) }
 func (a *arm) fmlaElement(d, n, m v, i int) { a.element(0x4f801000, "fmla.4s", d, n, m, i) }
+func (a *arm) fmlsElement(d, n, m v, i int) { a.element(0x4f805000, "fmls.4s", d, n, m, i) }
 
 // broadcast repeats 32-bit element i.
 func (a *arm) broadcast(d, n v, i int) {

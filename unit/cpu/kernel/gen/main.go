@@ -29,6 +29,7 @@ func main() {
 		write func(*asm)
 	}{
 		{"mul_avx512", func(c *asm) { mulAVX512(c); newAVX512(c).mulFloat() }},
+		{"mul_amx", func(c *asm) { unpackAMX(c); mulAMX(c); ceilingAMX(c) }},
 		{"mul_avx2", func(c *asm) { mulAVX2(c); newAVX2(c).mulFloat() }},
 		{"vector_avx512", func(c *asm) { newAVX512(c).all() }},
 		{"vector_avx2", func(c *asm) { newAVX2(c).all() }},

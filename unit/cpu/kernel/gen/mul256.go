@@ -364,24 +364,23 @@ func (k *kernel256) scale(scale, min func(h int, d reg.Register)) {
 		for h := range 2 {
 			s := k.sum(r, h)
 			k.VCVTDQ2PS(s, s)
-			k.VMULPS(weight256[0][h], s, s)
-			if k.split {
-				k.VADDPS(s, k.y(r, h), s)
+			switch {
+			case k.split:
+				k.VFMADD213PS(k.y(r, h), weight256[0][h], s)
+			default:
+				k.VMULPS(weight256[0][h], s, s)
 			}
-			if k.min {
-				k.VMULPS(act256[1], weight256[1][h], tmp256[h])
-				if k.negate {
-					k.VSUBPS(tmp256[h], s, s)
-				} else {
-					k.VADDPS(tmp256[h], s, s)
-				}
+			switch {
+			case k.min && k.negate:
+				k.VFNMADD231PS(act256[1], weight256[1][h], s)
+			case k.min:
+				k.VFMADD231PS(act256[1], weight256[1][h], s)
 			}
-			k.VMULPS(act256[0], s, s)
 			a := k.acc(r, h)
 			if _, register := a.(reg.Register); register {
-				k.VADDPS(s, a, a)
+				k.VFMADD231PS(act256[0], s, a)
 			} else {
-				k.VADDPS(a, s, s)
+				k.VFMADD213PS(a, act256[0], s)
 				k.VMOVUPS(s, a)
 			}
 		}

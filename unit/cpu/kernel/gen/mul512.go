@@ -40,14 +40,14 @@ var integerKinds = []integerKind{
 		k.fetchBlock(k.bytes)
 		k.half(0, k.src, 0)
 		k.nibbles(32)
-		k.dot(t)
+		k.use(t)
 	}},
 	{name: "Q4_1", bytes: 320, min: true, steps: func(k *kernel512, t int) {
 		k.fetchBlock(k.bytes)
 		k.half(0, k.src, 0)
 		k.half(1, k.src, 32)
 		k.nibbles(64)
-		k.dot(t)
+		k.use(t)
 	}},
 	{name: "Q5_0", bytes: 352, shift: 4, steps: func(k *kernel512, t int) {
 		k.fetchBlock(k.bytes)
@@ -56,7 +56,7 @@ var integerKinds = []integerKind{
 		for g := range 8 {
 			k.high(g, at(k.src, 32), g, 0x10)
 		}
-		k.dot(t)
+		k.use(t)
 	}},
 	{name: "Q5_1", bytes: 384, min: true, steps: func(k *kernel512, t int) {
 		k.fetchBlock(k.bytes)
@@ -66,7 +66,7 @@ var integerKinds = []integerKind{
 		for g := range 8 {
 			k.high(g, at(k.src, 64), g, 0x10)
 		}
-		k.dot(t)
+		k.use(t)
 	}},
 	{name: "Q8_0", bytes: 544, shift: 7, steps: func(k *kernel512, t int) {
 		k.fetchBlock(k.bytes)
@@ -74,7 +74,7 @@ var integerKinds = []integerKind{
 		for g := range 8 {
 			k.VMOVDQU64(at(k.src, 32+64*g), k.w[g])
 		}
-		k.dot(t)
+		k.use(t)
 	}},
 	{name: "Q4_K", bytes: 2368, min: true, negate: true, steps: func(k *kernel512, t int) {
 		k.pairs(t, nil)
@@ -112,7 +112,7 @@ var integerKinds = []integerKind{
 					k.nibble(g, at(k.inner, low), part/2)
 					k.high(g, at(k.inner, 288+128*g+64), 2*part, 0x30)
 				}
-				k.dot(t)
+				k.use(t)
 			}
 			k.add(1536, k.inner)
 			k.add(128, k.scales)
@@ -124,18 +124,17 @@ var integerKinds = []integerKind{
 type kernel512 struct {
 	*asm
 	integerKind
-	acc      []reg.Register // a row of activations each
-	w        [8]reg.Register
-	ds       [2]reg.Register // scales of the two halves, or scale and min
-	isum     [4]reg.Register
-	mask     reg.Register // 0x0f in each byte
-	tmp      reg.Register
-	bit      operand.Mem // 0x10 in each byte
-	bits     operand.Mem // 0x30
-	rotation operand.Mem
+	acc  []reg.Register // a row of activations each
+	w    [8]reg.Register
+	ds   [2]reg.Register // scales of the two halves, or scale and min
+	isum [4]reg.Register
+	mask reg.Register // 0x0f in each byte
+	tmp  reg.Register
+	consts512
 
 	src, rec, inner, scales, table, count reg.Register
 
+	use      func(t int)  // takes the sub-block in w and ds
 	ahead    reg.Register // how far ahead of src to prefetch
 	fetching bool         // the loop being written prefetches
 }
@@ -167,21 +166,10 @@ func prefetch(c *asm) {
 func mulAVX512(c *asm) {
 	vendor(c)
 	prefetch(c)
-	mask := c.words("nibbleMask512", 0x0f0f0f0f)
-	bit := c.words("fifthBit512", 0x10101010)
-	bits := c.words("upperBits512", 0x30303030)
-	rotation := c.words("rotations512", 28, 29, 30, 31, 0, 1, 2, 3)
+	consts := newConsts512(c)
 	for _, kind := range integerKinds {
-		k := &kernel512{asm: c, integerKind: kind, bit: bit, bits: bits, rotation: rotation,
-			src: reg.RSI, rec: reg.RDI, inner: reg.R8, scales: reg.R9, table: reg.R10, count: reg.R12,
-			ahead: reg.R11, mask: reg.Z30, tmp: reg.Z31}
-		z := []reg.Register{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11,
-			reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
-			reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29}
-		k.acc = z[:16]
-		copy(k.w[:], z[16:24])
-		copy(k.ds[:], z[24:26])
-		copy(k.isum[:], z[26:30])
+		k := newKernel512(c, kind, consts)
+		k.use = k.dot
 		c.begin("mul"+kind.name+"AVX512", "func(dst *float32, stride int, panels *byte, n, blocks int, records *byte, t, ahead int)",
 			fmt.Sprintf("multiplies n panels of %s with a tile of t activation rows. A tile of few rows prefetches what lies ahead bytes further on, unless that is 0.", kind.name))
 		dst, stride, panels, blocks, records, out := reg.RAX, reg.RBX, reg.RCX, reg.RDX, reg.R13, reg.R15
@@ -191,7 +179,7 @@ func mulAVX512(c *asm) {
 		c.param("panels", k.src)
 		c.param("n", panels)
 		c.param("records", records)
-		c.VPBROADCASTD(mask, k.mask)
+		c.VPBROADCASTD(k.nibbleMask, k.mask)
 		c.param("t", k.count)
 		c.param("ahead", k.ahead)
 		c.TESTQ(k.ahead, k.ahead)
@@ -234,6 +222,38 @@ func mulAVX512(c *asm) {
 			tile("ahead", t)
 		}
 	}
+}
+
+// consts512 are words in memory.
+type consts512 struct {
+	nibbleMask operand.Mem // 0x0f in each byte
+	bit        operand.Mem // 0x10
+	bits       operand.Mem // 0x30
+	rotation   operand.Mem
+}
+
+func newConsts512(c *asm) consts512 {
+	return consts512{
+		nibbleMask: c.words("nibbleMask512", 0x0f0f0f0f),
+		bit:        c.words("fifthBit512", 0x10101010),
+		bits:       c.words("upperBits512", 0x30303030),
+		rotation:   c.words("rotations512", 28, 29, 30, 31, 0, 1, 2, 3),
+	}
+}
+
+// newKernel512 gives a kernel its registers.
+func newKernel512(c *asm, kind integerKind, consts consts512) *kernel512 {
+	k := &kernel512{asm: c, integerKind: kind, consts512: consts,
+		src: reg.RSI, rec: reg.RDI, inner: reg.R8, scales: reg.R9, table: reg.R10, count: reg.R12,
+		ahead: reg.R11, mask: reg.Z30, tmp: reg.Z31}
+	z := []reg.Register{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7, reg.Z8, reg.Z9, reg.Z10, reg.Z11,
+		reg.Z12, reg.Z13, reg.Z14, reg.Z15, reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
+		reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29}
+	k.acc = z[:16]
+	copy(k.w[:], z[16:24])
+	copy(k.ds[:], z[24:26])
+	copy(k.isum[:], z[26:30])
+	return k
 }
 
 // fetch prefetches the line that lies ahead of base + disp.
@@ -311,7 +331,7 @@ func (k *kernel512) pairs(t int, high func(sub int)) {
 			if high != nil {
 				high(sub)
 			}
-			k.dot(t)
+			k.use(t)
 		}
 		k.add(32, k.scales)
 		if high != nil {
@@ -381,26 +401,21 @@ func (k *kernel512) dot(t int) {
 			each(func(r int) { k.VPADDD(sum(r, 1), sum(r, 0), sum(r, 0)) })
 		}
 		each(func(r int) { k.VCVTDQ2PS(sum(r, 0), sum(r, 0)) })
-		if k.split {
-			each(func(r int) { k.VCVTDQ2PS(sum(r, 1), sum(r, 1)) })
-			each(func(r int) { k.VMULPS(sum(r, 1), k.ds[1], sum(r, 1)) })
-		}
 		each(func(r int) { k.VMULPS(sum(r, 0), k.ds[0], sum(r, 0)) })
 		if k.split {
-			each(func(r int) { k.VADDPS(sum(r, 1), sum(r, 0), sum(r, 0)) })
+			each(func(r int) { k.VCVTDQ2PS(sum(r, 1), sum(r, 1)) })
+			each(func(r int) { k.VFMADD231PS(k.ds[1], sum(r, 1), sum(r, 0)) })
 		}
 		if k.min {
 			each(func(r int) {
-				k.VMULPS_BCST(at(k.rec, recordFloat*t+4*r), k.ds[1], k.tmp)
-				if k.negate {
-					k.VSUBPS(k.tmp, sum(r, 0), sum(r, 0))
+				if m := at(k.rec, recordFloat*t+4*r); k.negate {
+					k.VFNMADD231PS_BCST(m, k.ds[1], sum(r, 0))
 				} else {
-					k.VADDPS(k.tmp, sum(r, 0), sum(r, 0))
+					k.VFMADD231PS_BCST(m, k.ds[1], sum(r, 0))
 				}
 			})
 		}
-		each(func(r int) { k.VMULPS_BCST(at(k.rec, recordScale*t+4*r), sum(r, 0), sum(r, 0)) })
-		each(func(r int) { k.VADDPS(sum(r, 0), k.acc[r], k.acc[r]) })
+		each(func(r int) { k.VFMADD231PS_BCST(at(k.rec, recordScale*t+4*r), sum(r, 0), k.acc[r]) })
 	}
 	k.add(recordBytes*t, k.rec)
 }

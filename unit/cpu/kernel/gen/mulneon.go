@@ -360,22 +360,21 @@ func (k *neon) finish(scale, min func(d v)) {
 		for q := range 4 {
 			s := k.sum(r, q)
 			k.toFloat(s, s)
-			k.fmul(s, s, v(16+q))
 			if k.split {
 				k.load(16, term, k.acc, 128+64*r+16*q)
-				k.fadd(s, term, s)
+				k.fmla(term, s, v(16+q))
+				k.move(s, term)
+			} else {
+				k.fmul(s, s, v(16+q))
 			}
-			if k.min {
-				k.fmulElement(term, v(20+q), sum, 0)
-				if k.negate {
-					k.fsub(s, s, term)
-				} else {
-					k.fadd(s, s, term)
-				}
+			switch {
+			case k.min && k.negate:
+				k.fmlsElement(s, v(20+q), sum, 0)
+			case k.min:
+				k.fmlaElement(s, v(20+q), sum, 0)
 			}
-			k.fmulElement(s, s, factor, 0)
 			k.load(16, term, k.acc, 64*r+16*q)
-			k.fadd(term, term, s)
+			k.fmlaElement(term, s, factor, 0)
 			k.store(16, term, k.acc, 64*r+16*q)
 		}
 	}
