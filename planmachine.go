@@ -254,7 +254,7 @@ func (m *Model) costsKey(o Planning, l layout, host *machine.Machine) []string {
 }
 
 // costsFormat changes when costs mean something else.
-const costsFormat = "1"
+const costsFormat = "2"
 
 // buildVersion tells builds apart, as far as the Go tool has recorded it.
 func buildVersion() string {

@@ -221,6 +221,7 @@ func (c Config) unit(ctx context.Context, name string, ranges []model.Range, x *
 			return err
 		}
 		step, block, heads, err = b.parts(ctx)
+		u.Next = step.gap
 		if err = errors.Join(err, b.close()); err != nil {
 			return err
 		}
@@ -240,7 +241,7 @@ func divide(whole plan.Cost, step, block turn, heads []time.Duration, chunks []p
 	}
 	out := make([]plan.Cost, len(chunks))
 	n := time.Duration(len(chunks) - 1)
-	saved := max((total(step.times)+(n+1)*step.gap-whole.Rows[0].Time)/n, 0)
+	saved := max((total(step.times)-whole.Rows[0].Time)/n, 0)
 	add := func(samples []plan.Sample, took turn, wantedToo bool, to func(*plan.Cost) *[]plan.Sample) {
 		var sum time.Duration
 		n := time.Duration(-1)

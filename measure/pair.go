@@ -75,6 +75,11 @@ func (p *pairing) all(ctx context.Context, a, b string, out *plan.Costs) error {
 	if x.Decode, y.Decode, err = p.contention(ctx, groupSteps); err != nil {
 		return err
 	}
+	late, err := p.late(ctx)
+	if err != nil {
+		return err
+	}
+	out.Late = max(out.Late, late-out.Host)
 	many, err := p.several(ctx, p.rows(out, a, b), out)
 	if err != nil {
 		return err

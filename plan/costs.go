@@ -32,7 +32,11 @@ type Costs struct {
 	// Contention is how units slow each other; pairs that are not in it do not.
 	Contention []Contention
 	Host       time.Duration // of a stream's own work before each step, beside the units
-	Wanted     int           // most rows of a task whose logits are wanted; 0 is no limit
+	// Late is how much longer it takes until a stream, or a unit that had nothing
+	// to do, goes on, if the unit that was awaited has other work to go on with: it
+	// does not hand over its thread then, and another one has to be found.
+	Late   time.Duration
+	Wanted int // most rows of a task whose logits are wanted; 0 is no limit
 }
 
 // A Unit is a compute unit with one queue.
@@ -42,6 +46,8 @@ type Unit struct {
 	// Wake is until a task begins on a unit that had nothing to do, and WakeSoon
 	// where that was for no longer than Awake.
 	Wake, WakeSoon, Awake time.Duration
+	// Next is from the end of a task until the next one begins that was waiting.
+	Next time.Duration
 	// Between is from the end of a task to the begin of the next, if that waited.
 	Between time.Duration
 	// Never are units that this one cannot be used beside, such as a set of cores

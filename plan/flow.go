@@ -24,6 +24,7 @@ type flow struct {
 	free      int        // slots
 	seekers   []*stream  // for a slot
 	contended bool       // units slow each other
+	waker     *station   // whose tasks are being finished; nil for none
 }
 
 // An actor is a stream or a unit.
@@ -180,6 +181,10 @@ func (f *flow) rates() {
 	}
 }
 
+// late reports whether the unit that has just finished something goes on with
+// other work.
+func (f *flow) late() bool { return f.waker != nil && len(f.waker.queue) > 0 }
+
 // submit makes the tasks of a block and queues those that can start.
 func (f *flow) submit(b *block) {
 	tasks := make([]*task, len(f.c.Chunks))
@@ -255,6 +260,9 @@ func (f *flow) add(u *station, t *task) {
 	if f.now-u.since <= int64(x.Awake) {
 		wake = x.WakeSoon
 	}
+	if f.waker != u && f.late() {
+		wake += f.c.Late
+	}
 	if wake > 0 {
 		f.sleep(u, int64(wake))
 	} else {
@@ -286,6 +294,7 @@ func (f *flow) finish(t *task) {
 	t.next = nil
 	if t.b.left--; t.b.left == 0 && t.b.s.awaits == t.b {
 		t.b.s.awaits = nil
+		t.b.s.late = f.late()
 		f.turns = append(f.turns, t.b.s)
 	}
 }

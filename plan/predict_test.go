@@ -263,3 +263,44 @@ func TestNextAndBetween(t *testing.T) {
 		}
 	}
 }
+
+// Who is woken by a unit that goes on with other work comes late; who is woken
+// by one that has nothing else to do does not.
+func TestLate(t *testing.T) {
+	on := func(unit string, took time.Duration) plan.Chunk {
+		return plan.Chunk{Name: unit, On: map[string]plan.Cost{unit: {Rows: []plan.Sample{{N: 1, Time: took}}}}}
+	}
+	c := &plan.Costs{Units: []plan.Unit{{Name: "a"}, {Name: "b"}}, Chunks: []plan.Chunk{on("a", ms(2)), on("b", ms(1))}}
+	c.Chunks[1].Takes = []plan.Source{{From: 0, Name: "rows"}}
+	s := plan.Schedule{Placement: []string{"a", "b"}, Merge: 1}
+	for _, x := range []struct{ late, one, ttft, wall float64 }{
+		{0, 6, 5, 9},
+		// The first stream wakes b while a goes on with the second, 0 to 2, 2.5 to 3.5
+		// and a again from 4 on, for which the second one's rows come late: 4.5 to 5.5.
+		{0.5, 6, 5.5, 9},
+		// b: 4 to 5 and 5 to 6, so that the first stream comes late at 7 as well, behind
+		// the second one at 6; a goes on with it at 8, and b wakes late, at 10.
+		{2, 6, 6, 12},
+	} {
+		c.Late = ms(x.late)
+		one := predict(t, c, s, plan.Work{Streams: 1, Prompt: 1, Tokens: 2})
+		two := predict(t, c, s, plan.Work{Streams: 2, Prompt: 1, Tokens: 2})
+		if one.Wall != ms(x.one) || two.TTFT != ms(x.ttft) || two.Wall != ms(x.wall) {
+			t.Errorf("%g ms late: %v alone, %v until both have a token, %v in all; want %g, %g, %g", x.late, one.Wall, two.TTFT, two.Wall, x.one, x.ttft, x.wall)
+		}
+	}
+}
+
+// Between tasks that wait for each other's unit there is some time; the first
+// task of a unit that had nothing to do waits for it to wake instead.
+func TestNext(t *testing.T) {
+	cost := plan.Cost{Rows: []plan.Sample{{N: 1, Time: ms(2)}}}
+	c := &plan.Costs{Units: []plan.Unit{{Name: "a", Wake: ms(0.25), WakeSoon: ms(0.25), Next: ms(0.5)}}}
+	c.Chunks = []plan.Chunk{{Name: "x", On: map[string]plan.Cost{"a": cost}}, {Name: "y", On: map[string]plan.Cost{"a": cost}, Takes: []plan.Source{{From: 0, Name: "rows"}}}}
+	s := plan.Schedule{Placement: []string{"a", "a"}, Merge: 1}
+	for streams, want := range map[int]float64{1: 0.25 + 2 + 0.5 + 2, 2: 0.25 + 4*2 + 3*0.5} {
+		if p := predict(t, c, s, plan.Work{Streams: streams, Prompt: 1, Tokens: 1}); p.Wall != ms(want) {
+			t.Errorf("%d streams: %v, want %g ms", streams, p.Wall, want)
+		}
+	}
+}

@@ -42,15 +42,20 @@ func (u *station) resume(f *flow) {
 			}
 			continue
 		}
+		f.waker = u
 		for _, t := range u.batch {
 			f.leave(t)
 		}
+		f.waker = nil
+		again := len(u.batch) > 0
 		u.batch = u.batch[:0]
 		if len(u.queue) == 0 {
 			u.idle, u.since = true, f.now
 			return
 		}
-		u.pick(f)
+		if u.pick(f); again && len(u.parts) > 0 {
+			u.parts[0] += int64(f.c.Units[u.index].Next)
+		}
 	}
 }
 

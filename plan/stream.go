@@ -5,6 +5,7 @@ package plan
 type stream struct {
 	begun  bool
 	ready  bool // its own work before the step is done
+	late   bool // the unit it waited for last had other work; see Costs.Late
 	prompt int  // tokens that are not in a block yet
 	flying []*block
 	awaits *block
@@ -26,8 +27,12 @@ func (s *stream) resume(f *flow) {
 	for {
 		if !s.ready {
 			s.ready = true
-			if f.c.Host > 0 {
-				f.sleep(s, int64(f.c.Host))
+			host := f.c.Host
+			if s.late {
+				host += f.c.Late
+			}
+			if s.late = false; host > 0 {
+				f.sleep(s, int64(host))
 				return
 			}
 		}
