@@ -116,12 +116,22 @@ func (m *Model) Plan(ctx context.Context, o Planning) (Plans, error) {
 			p.Boundaries[i] = ranges[piece].First
 		}
 	}
-	if o.Verify {
-		out.Verified = "this machine"
-		if out.Drift, err = m.verify(ctx, pointers(out.Plans[:min(len(out.Plans), 2)]), o, costs); err != nil {
-			return Plans{}, fmt.Errorf("%s: verifying: %w", m.Name(), err)
-		}
+	if !o.Verify {
+		return out, nil
 	}
+	out.Verified = "this machine"
+	verified := pointers(out.Plans[:min(len(out.Plans), 2)])
+	same := slices.IndexFunc(verified, func(p *Plan) bool { return p.String() == out.Baseline.String() })
+	if same < 0 && out.Baseline.p != nil {
+		verified = append(verified, &out.Baseline)
+	}
+	if out.Drift, err = m.verify(ctx, verified, o, costs); err != nil {
+		return Plans{}, fmt.Errorf("%s: verifying: %w", m.Name(), err)
+	}
+	if same >= 0 {
+		out.Baseline = *verified[same]
+	}
+	out.settle()
 	return out, nil
 }
 

@@ -165,22 +165,26 @@ func printPlans(out io.Writer, p tandem.Plans) error {
 func printVerified(out io.Writer, p tandem.Plans) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\ttok/s predicted\tat this speed\tfound\tdifference\tTTFT ms predicted\tfound\tdifference\ttrials undisturbed")
-	for i, x := range p.Plans {
+	row := func(name string, x *tandem.Plan) {
 		found := x.MeasuredTokS
 		if found == nil {
 			found = x.SimulatedTokS
 		}
 		if found == nil || x.MeasuredTTFT == nil {
-			continue
+			return
 		}
 		speed, off := "-", fmt.Sprintf("%+.1f %%", 100*(x.PredictedTokS / *found - 1))
 		if x.ScaledTokS != nil {
 			speed = fmt.Sprintf("%.1f", *x.ScaledTokS)
 			off += fmt.Sprintf(", at this speed %+.1f %%", 100*(*x.ScaledTokS / *found - 1))
 		}
-		fmt.Fprintf(w, "%d\t%.1f\t%s\t%.1f\t%s\t%.0f\t%.0f\t%+.1f %%\t%d of %d\n", i+1,
+		fmt.Fprintf(w, "%s\t%.1f\t%s\t%.1f\t%s\t%.0f\t%.0f\t%+.1f %%\t%d of %d\n", name,
 			x.PredictedTokS, speed, *found, off, x.PredictedTTFT, *x.MeasuredTTFT, 100*(x.PredictedTTFT / *x.MeasuredTTFT - 1), x.Kept, x.Trials)
 	}
+	for i := range p.Plans {
+		row(fmt.Sprint(i+1), &p.Plans[i])
+	}
+	row("best single unit", &p.Baseline)
 	w.Flush()
 	if p.Drift != "" {
 		fmt.Fprintf(out, "%s\n", capital(p.Drift))

@@ -89,10 +89,15 @@ func TestPlanVerify(t *testing.T) {
 	var p planJSON
 	_, out = planFor(t, "--verify", "--json")
 	decode(t, out, &p)
-	for i, x := range p.Plans {
-		if (i < 2) != (x.MeasuredTokS != nil && *x.MeasuredTokS > 0) {
-			t.Errorf("plan %d: %+v", i+1, x)
+	measured := 0
+	for _, x := range p.Plans {
+		if x.MeasuredTokS != nil && *x.MeasuredTokS > 0 {
+			measured++
 		}
+	}
+	// Two, and the single unit if it was found to be the best.
+	if measured < min(2, len(p.Plans)) || p.Plans[0].MeasuredTokS == nil || p.Baseline.MeasuredTokS == nil {
+		t.Errorf("%+v", p)
 	}
 	for _, x := range []string{"0s", "-1s"} {
 		if status, _, err := command(t, "", "plan", "--time", x); status != 1 || !strings.Contains(err, "--time") {
