@@ -13,8 +13,8 @@
 //
 // A unit is busy from the begin of a task to its end, copies included. Between
 // tasks it is idle, and the reason is found from the task that ended the gap,
-// because a unit's queue is first come, first served: going back in time from
-// its begin, it was ready and on its way to the unit (a handoff); before that
+// because a unit is idle only while its queue is empty, whatever rule (see package
+// engine) says which of several tasks goes first: going back in time from its begin, it was ready and on its way to the unit (a handoff); before that
 // its stream's rows were in a task on another unit, or in the queue there
 // (waiting for that chunk of that stream); and so on until its block was asked
 // for. Before that the stream's caller chose a token (caller), for which it had
