@@ -29,6 +29,7 @@ var floors = map[string]struct {
 	"verdict":          {1, nil},
 	"perplexity":       {1, nil},
 	"budget":           {1, nil},
+	"internal/golden":  {1, nil},
 	"program":          {2, nil},
 	"model":            {3, nil},
 	"model/tiny":       {3, nil},

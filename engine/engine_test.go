@@ -2,15 +2,14 @@ package engine_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/gguf"
+	"github.com/tandemrun/tandem/internal/golden"
 	"github.com/tandemrun/tandem/model"
 	"github.com/tandemrun/tandem/model/catalog"
 	"github.com/tandemrun/tandem/model/tiny"
@@ -20,7 +19,7 @@ import (
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
 )
 
-const testdata = "../testdata/tiny"
+const testdata = "../testdata"
 
 func load(t testing.TB, typ string) *model.Model {
 	t.Helper()
@@ -29,7 +28,7 @@ func load(t testing.TB, typ string) *model.Model {
 	if typ == "q8_0" {
 		f, err = gguf.Read(tiny.Name, tiny.File())
 	} else {
-		f, err = gguf.Open(filepath.Join(testdata, "tiny-"+typ+".gguf"))
+		f, err = gguf.Open(filepath.Join(testdata, "tiny", "tiny-"+typ+".gguf"))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -128,41 +127,6 @@ func stream(t testing.TB, e *engine.Engine) *engine.Stream {
 	return s
 }
 
-type golden struct {
-	Name      string
-	PromptIDs []int32 `json:"prompt_ids"`
-	F32       []int32 `json:"greedy_f32"`
-	Q8_0      []int32 `json:"greedy_q8_0"`
-	Q4_0      []int32 `json:"greedy_q4_0"`
-	End       *int    `json:"first_end_of_turn"`
-	Margin    float64 `json:"min_margin_before_end"`
-	Steps     []struct {
-		Step, Position int
-		Top10          [][2]float64 `json:"top10_pytorch"`
-	}
-}
-
-func goldens(t testing.TB) []golden {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(testdata, "golden", "[0-9][0-9]-*.json"))
-	if err != nil || len(files) != 14 {
-		t.Fatalf("%d golden files (%v)", len(files), err)
-	}
-	var out []golden
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var g golden
-		if err := json.Unmarshal(data, &g); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, g)
-	}
-	return out
-}
-
 // On the F32 file every golden logit is met within the stated tolerance, and
 // the greedy tokens are the golden ones up to the end of the turn, as long as
 // the margin between the best two tokens is above twice the tolerance.
@@ -170,18 +134,14 @@ func TestGoldensF32(t *testing.T) {
 	const tolerance = 2e-3
 	m := load(t, "f32")
 	e := open(t, m, layout{threads: 2, block: 64, units: 2})
-	for _, g := range goldens(t) {
+	for _, g := range golden.Answers(t, testdata) {
 		t.Run(g.Name, func(t *testing.T) {
 			s := stream(t, e)
 			at := map[int]int{}
 			for i, x := range g.Steps {
 				at[x.Position] = i
 			}
-			end := len(g.F32)
-			if g.End != nil {
-				end = *g.End + 1
-			}
-			next, ids := g.PromptIDs, []int32(nil)
+			next, ids := g.Prompt, []int32(nil)
 			worst, compared := 0.0, 0
 			// The golden tokens are fed, so that a step whose margin is too small to
 			// compare does not lead the rest astray.
@@ -211,9 +171,9 @@ func TestGoldensF32(t *testing.T) {
 				t.Logf("the margin %g is too small to compare all tokens", g.Margin)
 				return
 			}
-			for i := range end {
-				if ids[i] != g.F32[i] {
-					t.Fatalf("token %d is %d, not %d", i, ids[i], g.F32[i])
+			for i, want := range g.Turn() {
+				if ids[i] != want {
+					t.Fatalf("token %d is %d, not %d", i, ids[i], want)
 				}
 			}
 		})
@@ -225,7 +185,7 @@ func TestAnswersQuantised(t *testing.T) {
 	for _, typ := range []string{"q8_0", "q4_0"} {
 		m := load(t, typ)
 		e := open(t, m, layout{threads: 2, block: 64})
-		for _, g := range goldens(t) {
+		for _, g := range golden.Answers(t, testdata) {
 			want := g.Q8_0
 			if typ == "q4_0" {
 				want = g.Q4_0
@@ -236,13 +196,13 @@ func TestAnswersQuantised(t *testing.T) {
 			t.Run(typ+"/"+g.Name, func(t *testing.T) {
 				s := stream(t, e)
 				r, err := s.Generate(t.Context(), engine.Generation{
-					Prompt: g.PromptIDs, Max: len(want), Picker: sampler.New(sampler.Options{}),
-					End: func(id int32) bool { return id == 106 },
+					Prompt: g.Prompt, Max: len(want), Picker: sampler.New(sampler.Options{}),
+					End: func(id int32) bool { return id == golden.EndOfTurn },
 				}, func(engine.Token) bool { return true })
 				if err != nil {
 					t.Fatal(err)
 				}
-				if fmt.Sprint(r.Tokens) != fmt.Sprint(want[:len(r.Tokens)]) || want[len(r.Tokens)] != 106 {
+				if fmt.Sprint(r.Tokens) != fmt.Sprint(want[:len(r.Tokens)]) || want[len(r.Tokens)] != golden.EndOfTurn {
 					t.Errorf("%v\nnot\n%v", r.Tokens, want)
 				}
 			})

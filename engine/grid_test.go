@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tandemrun/tandem/engine"
+	"github.com/tandemrun/tandem/internal/golden"
 	"github.com/tandemrun/tandem/sampler"
 	"github.com/tandemrun/tandem/unit"
 )
@@ -49,8 +50,8 @@ func answer(ctx context.Context, s *engine.Stream, prompt []int32, n int) ([]uin
 
 // prompts are four of different lengths, three longer than the sliding window.
 func prompts(t testing.TB) [][]int32 {
-	g := goldens(t)
-	return [][]int32{g[9].PromptIDs, g[12].PromptIDs[:130], g[1].PromptIDs, g[13].PromptIDs[:99]}
+	g := golden.Answers(t, testdata)
+	return [][]int32{g[9].Prompt, g[12].Prompt[:130], g[1].Prompt, g[13].Prompt[:99]}
 }
 
 // The logits of a position do not depend on the number of chunks, threads and

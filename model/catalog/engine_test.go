@@ -2,11 +2,8 @@ package catalog_test
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/gguf"
+	"github.com/tandemrun/tandem/internal/golden"
 	"github.com/tandemrun/tandem/model"
 	"github.com/tandemrun/tandem/model/catalog"
 	"github.com/tandemrun/tandem/program"
@@ -22,11 +20,11 @@ import (
 	"github.com/tandemrun/tandem/unit/cpu/kernel"
 )
 
-const testdata = "../../testdata/archs"
+const testdata = "../../testdata"
 
 func load(t testing.TB, name string) *model.Model {
 	t.Helper()
-	f, err := gguf.Open(filepath.Join(testdata, name+".gguf"))
+	f, err := gguf.Open(filepath.Join(testdata, "archs", name+".gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,26 +103,11 @@ func TestEngine(t *testing.T) {
 		{"gemma3", 1e-2, 0.25},
 	} {
 		t.Run(c.arch, func(t *testing.T) {
-			text, err := os.ReadFile(filepath.Join(testdata, "random-"+c.arch+".json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var g struct{ Tokens []int32 }
-			if err := json.Unmarshal(text, &g); err != nil {
-				t.Fatal(err)
-			}
-			data, err := os.ReadFile(filepath.Join(testdata, "random-"+c.arch+".logits.f32"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			golden := make([]float32, len(data)/4)
-			if _, err := binary.Decode(data, binary.LittleEndian, golden); err != nil {
-				t.Fatal(err)
-			}
+			g := golden.Random(t, testdata, c.arch)
 			for _, typ := range []string{"f32", "q8_0"} {
 				m := load(t, "random-"+c.arch+"-"+typ)
 				got := run(t, m, g.Tokens, 1, 1, 512)
-				want, tolerance := golden, c.f32
+				want, tolerance := g.Data, c.f32
 				if typ == "q8_0" {
 					want, tolerance = evaluate(t, m, g.Tokens), c.q8_0
 				}

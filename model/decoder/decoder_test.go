@@ -1,16 +1,14 @@
 package decoder_test
 
 import (
-	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/tandemrun/tandem/gguf"
+	"github.com/tandemrun/tandem/internal/golden"
 	"github.com/tandemrun/tandem/model"
 	"github.com/tandemrun/tandem/model/gemma3"
 	"github.com/tandemrun/tandem/model/llama"
@@ -18,7 +16,7 @@ import (
 	"github.com/tandemrun/tandem/program"
 )
 
-const testdata = "../../testdata/archs"
+const testdata = "../../testdata"
 
 // family is an architecture that is described to package decoder.
 type family struct {
@@ -38,7 +36,7 @@ func families() []family {
 
 func openFile(t testing.TB, arch string) *gguf.File {
 	t.Helper()
-	f, err := gguf.Open(filepath.Join(testdata, "random-"+arch+"-f32.gguf"))
+	f, err := gguf.Open(filepath.Join(testdata, "archs", "random-"+arch+"-f32.gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,38 +71,6 @@ func whole(t testing.TB, m *model.Model) []*program.Program {
 	return programs(t, m, model.Range{First: 0, Last: len(m.Layers)})
 }
 
-// golden is what an independent implementation gave for the F32 file.
-type golden struct {
-	Tokens []int32
-	Greedy []int32
-	logits program.Matrix
-}
-
-func readGolden(t testing.TB, arch string) golden {
-	t.Helper()
-	base := filepath.Join(testdata, "random-"+arch)
-	text, err := os.ReadFile(base + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var g golden
-	if err := json.Unmarshal(text, &g); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(base + ".logits.f32")
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.logits.Width = len(data) / 4 / len(g.Tokens)
-	for ; len(data) >= 4; data = data[4:] {
-		g.logits.Data = append(g.logits.Data, math.Float32frombits(binary.LittleEndian.Uint32(data)))
-	}
-	if len(g.Tokens) != 48 || len(g.Greedy) != 8 || g.logits.Width != 512 {
-		t.Fatalf("%d tokens, %d greedy, %d logits", len(g.Tokens), len(g.Greedy), g.logits.Width)
-	}
-	return g
-}
-
 func upTo(n int) []int {
 	out := make([]int, n)
 	for i := range out {
@@ -123,19 +89,19 @@ func TestEvaluatorAgainstGoldens(t *testing.T) {
 	for _, c := range families() {
 		t.Run(c.arch, func(t *testing.T) {
 			t.Parallel()
-			m, g := load(t, c), readGolden(t, c.arch)
+			m, g := load(t, c), golden.Random(t, testdata, c.arch)
 			ps := whole(t, m)
 			var e program.Evaluator
 			logits, err := e.Run(program.Block{Tokens: g.Tokens, Wanted: upTo(len(g.Tokens))}, ps...)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(logits.Data) != len(g.logits.Data) {
-				t.Fatalf("%d logits, not %d", len(logits.Data), len(g.logits.Data))
+			if len(logits.Data) != len(g.Data) {
+				t.Fatalf("%d logits, not %d", len(logits.Data), len(g.Data))
 			}
 			worst := 0.0
 			for i, x := range logits.Data {
-				worst = max(worst, math.Abs(float64(x-g.logits.Data[i])))
+				worst = max(worst, math.Abs(float64(x-g.Data[i])))
 			}
 			t.Logf("largest difference %.2g", worst)
 			if !(worst <= c.tolerance) {
@@ -163,7 +129,7 @@ func TestCutsChangeNothing(t *testing.T) {
 	for _, c := range families() {
 		t.Run(c.arch, func(t *testing.T) {
 			t.Parallel()
-			m, g := load(t, c), readGolden(t, c.arch)
+			m, g := load(t, c), golden.Random(t, testdata, c.arch)
 			n := len(g.Tokens)
 			all, err := new(program.Evaluator).Run(program.Block{Tokens: g.Tokens, Wanted: upTo(n)}, whole(t, m)...)
 			if err != nil {

@@ -5,19 +5,21 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/tandemrun/tandem/gguf"
+	"github.com/tandemrun/tandem/internal/golden"
 	"github.com/tandemrun/tandem/model"
 	"github.com/tandemrun/tandem/model/gemma4"
 	"github.com/tandemrun/tandem/program"
 )
 
-const testdata = "../../testdata/tiny"
+const testdata = "../../testdata"
 
 func load(t testing.TB, name string) *model.Model {
 	t.Helper()
-	f, err := gguf.Open(filepath.Join(testdata, name))
+	f, err := gguf.Open(filepath.Join(testdata, "tiny", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,21 +46,12 @@ func programs(t testing.TB, m *model.Model, ranges []model.Range) []*program.Pro
 
 func readJSON(t testing.TB, name string, v any) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(testdata, "golden", name))
+	data, err := os.ReadFile(filepath.Join(testdata, "tiny", "golden", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		t.Fatal(err)
-	}
-}
-
-type golden struct {
-	PromptIDs []int32 `json:"prompt_ids"`
-	GreedyF32 []int32 `json:"greedy_f32"`
-	Steps     []struct {
-		Step, Position int
-		Top10          [][2]float64 `json:"top10_pytorch"`
 	}
 }
 
@@ -71,16 +64,10 @@ func TestEvaluatorAgainstGoldens(t *testing.T) {
 		t.Fatal(err)
 	}
 	ps := programs(t, m, ranges)
-	files, err := filepath.Glob(filepath.Join(testdata, "golden", "[0-9][0-9]-*.json"))
-	if err != nil || len(files) != 14 {
-		t.Fatalf("%d golden files (%v)", len(files), err)
-	}
-	for _, file := range files {
-		t.Run(filepath.Base(file), func(t *testing.T) {
+	for _, g := range golden.Answers(t, testdata) {
+		t.Run(g.Name, func(t *testing.T) {
 			t.Parallel()
-			var g golden
-			readJSON(t, filepath.Base(file), &g)
-			ids := append(append([]int32(nil), g.PromptIDs...), g.GreedyF32...)
+			ids := slices.Concat(g.Prompt, g.F32)
 			var wanted []int
 			for _, s := range g.Steps {
 				wanted = append(wanted, s.Position)
@@ -163,9 +150,7 @@ func TestHiddenStates(t *testing.T) {
 // logit is the same.
 func TestCutsChangeNothing(t *testing.T) {
 	m := load(t, "tiny-f32.gguf")
-	var g golden
-	readJSON(t, "09-summary-clock.json", &g)
-	ids := g.PromptIDs
+	ids := golden.Answers(t, testdata)[9].Prompt // 75 tokens
 	all := make([]int, len(ids))
 	for i := range all {
 		all[i] = i

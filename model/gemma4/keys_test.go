@@ -14,7 +14,7 @@ import (
 // leaves the key out.
 func altered(t *testing.T, keys map[string]any, without string) []byte {
 	t.Helper()
-	f, err := gguf.Open(filepath.Join(testdata, "tiny-q4_0.gguf"))
+	f, err := gguf.Open(filepath.Join(testdata, "tiny", "tiny-q4_0.gguf"))
 	if err != nil {
 		t.Fatal(err)
 	}
