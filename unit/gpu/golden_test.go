@@ -1,16 +1,15 @@
 package gpu
 
 import (
-	"encoding/binary"
-	"encoding/json"
-	"fmt"
 	"math"
-	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
+	"github.com/tandemrun/tandem/agreement"
 	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/gguf"
+	"github.com/tandemrun/tandem/internal/golden"
 	"github.com/tandemrun/tandem/model"
 	"github.com/tandemrun/tandem/model/catalog"
 	"github.com/tandemrun/tandem/model/tiny"
@@ -95,80 +94,55 @@ func closeEngine(t testing.TB, e *engine.Engine) {
 	}
 }
 
-// goldens are recorded answers; see testdata/tiny.
-type golden struct {
-	Name      string
-	PromptIDs []int32 `json:"prompt_ids"`
-	F32       []int32 `json:"greedy_f32"`
-	Q8_0      []int32 `json:"greedy_q8_0"`
-	Q4_0      []int32 `json:"greedy_q4_0"`
-	End       *int    `json:"first_end_of_turn"`
-	Margin    float64 `json:"min_margin_before_end"`
-	Steps     []struct {
-		Step, Position int
-		Top10          [][2]float64 `json:"top10_pytorch"`
-	}
-}
-
-func goldens(t testing.TB) []golden {
+// answers are the recorded ones, or in short mode three of them.
+func answers(t testing.TB) []golden.Answer {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(testdata, "tiny", "golden", "[0-9][0-9]-*.json"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d golden files (%v)", len(files), err)
-	}
+	out := golden.Answers(t, testdata)
 	if testing.Short() {
-		files = files[:3]
-	}
-	var out []golden
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var g golden
-		if err := json.Unmarshal(data, &g); err != nil {
-			t.Fatal(err)
-		}
-		out = append(out, g)
+		out = out[:3]
 	}
 	return out
 }
 
-// follow feeds a golden answer and returns the best token of each step and the
-// largest difference from the golden logits.
-func follow(t *testing.T, e *engine.Engine, g golden, answer []int32) (ids []int32, worst float64) {
+// follow evaluates a prompt and an answer, token by token or in blocks, and calls
+// each with the logits that the answer's tokens were chosen from.
+func follow(t *testing.T, e *engine.Engine, prompt, answer []int32, blocks bool, each func(i int, logits []float32)) {
 	t.Helper()
 	s, err := e.Stream(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	at := map[int]int{}
-	for i, x := range g.Steps {
-		at[x.Position] = i
+	n := len(prompt)
+	see := func(pos int, logits []float32) error {
+		if pos >= n-1 {
+			each(pos-n+1, logits)
+		}
+		return nil
 	}
-	next := g.PromptIDs
-	for step := range answer {
-		err := s.Forward(t.Context(), next, engine.Last, func(pos int, logits []float32) error {
-			if i, ok := at[pos]; ok {
-				for _, x := range g.Steps[i].Top10 {
-					worst = max(worst, math.Abs(x[1]-float64(logits[int(x[0])])))
-				}
-			}
-			ids = append(ids, sampler.Best(logits))
-			return nil
-		})
-		if err != nil {
+	if blocks {
+		tokens := slices.Concat(prompt, answer[:len(answer)-1])
+		if err := s.Forward(t.Context(), tokens[:n-1], engine.None, nil); err != nil {
 			t.Fatal(err)
 		}
-		next = answer[step : step+1]
+		if err := s.Forward(t.Context(), tokens[n-1:], engine.Every, see); err != nil {
+			t.Fatal(err)
+		}
+		return
 	}
-	return ids, worst
+	next := prompt
+	for i := range answer {
+		if err := s.Forward(t.Context(), next, engine.Last, see); err != nil {
+			t.Fatal(err)
+		}
+		next = answer[i : i+1]
+	}
 }
 
-// On F32 weights the golden logits are met within the tolerance of the files,
-// and the tokens are the golden ones, with all chunks on the device and with the
-// model split across CPU and device.
+// On F32 weights the recorded logits are met within their tolerance, and the
+// tokens are the recorded ones: with all chunks on the device, which evaluates
+// whole answers at once, and with the model split across CPU and device, token by
+// token.
 func TestGoldensF32(t *testing.T) {
 	const tolerance = 2e-3
 	m := loadModel(t, "tiny/tiny-f32.gguf")
@@ -182,78 +156,85 @@ func TestGoldensF32(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			e := start(t, m, place(), func(*engine.Config) {})
 			defer closeEngine(t, e)
-			for _, g := range goldens(t) {
-				end := len(g.F32)
-				if g.End != nil {
-					end = *g.End + 1
+			for _, g := range answers(t) {
+				var ids []int32
+				worst, compared := 0.0, 0
+				follow(t, e, g.Prompt, g.Turn(), name == "gpu", func(i int, logits []float32) {
+					ids = append(ids, sampler.Best(logits))
+					for _, x := range g.Steps {
+						if x.Position != len(g.Prompt)-1+i {
+							continue
+						}
+						compared++
+						for _, x := range x.Top10 {
+							worst = max(worst, math.Abs(x[1]-float64(logits[int(x[0])])))
+						}
+					}
+				})
+				if compared == 0 || worst > tolerance {
+					t.Errorf("%s: largest difference of %d positions %.2g, more than %g", g.Name, compared, worst, tolerance)
 				}
-				ids, worst := follow(t, e, g, g.F32[:end])
-				if worst > tolerance {
-					t.Errorf("%s: largest difference %.2g, more than %g", g.Name, worst, tolerance)
-				}
-				if g.Margin > 2*tolerance && fmt.Sprint(ids) != fmt.Sprint(g.F32[:end]) {
-					t.Errorf("%s: %v\nnot\n%v", g.Name, ids, g.F32[:end])
+				if g.Margin > 2*tolerance && !slices.Equal(ids, g.Turn()) {
+					t.Errorf("%s: %v\nnot\n%v", g.Name, ids, g.Turn())
 				}
 			}
 		})
 	}
 }
 
-// On quantised weights the answers are the golden ones where the margin between
-// the best two tokens is above 0.5: the device does not round activations to
-// eight bits, as the recorded runs did.
+// On quantised weights logits are those of the float32 evaluator within a
+// tolerance, for all recorded answers, and the tokens are the recorded ones where
+// the margin between the best two is above 0.5: the device does not round
+// activations to eight bits, as the recorded runs did.
 func TestGoldensQuantised(t *testing.T) {
+	const tolerance = 5e-5
 	for _, typ := range []string{"q8_0", "q4_0"} {
 		t.Run(typ, func(t *testing.T) {
+			m := loadModel(t, "tiny/tiny-"+typ+".gguf")
 			u := openOwned(t, Config{})
-			e := start(t, loadModel(t, "tiny/tiny-"+typ+".gguf"), []unit.Unit{u, u}, func(*engine.Config) {})
+			e := start(t, m, []unit.Unit{u, u}, func(*engine.Config) {})
 			defer closeEngine(t, e)
-			for _, g := range goldens(t) {
+			most := 0.0
+			for _, g := range answers(t) {
 				want := g.Q8_0
 				if typ == "q4_0" {
 					want = g.Q4_0
 				}
-				if g.End == nil || g.Margin <= 0.5 {
-					continue // not a chat, or too close to call
+				if end := slices.Index(want, golden.EndOfTurn); end >= 0 {
+					want = want[:end+1]
 				}
-				end := 0
-				for end < len(want) && want[end] != 106 {
-					end++
+				n := len(g.Prompt)
+				plain := evaluate(t, m, slices.Concat(g.Prompt, want[:len(want)-1]), n-1)
+				var ids []int32
+				worst := 0.0
+				follow(t, e, g.Prompt, want, true, func(i int, logits []float32) {
+					ids = append(ids, sampler.Best(logits))
+					worst = max(worst, agreement.Compare(plain.Row(i), logits).Difference)
+				})
+				most = max(most, worst)
+				if !(worst <= tolerance) {
+					t.Errorf("%s: %.2g from the float32 evaluator, more than %g", g.Name, worst, tolerance)
 				}
-				end = min(end+1, len(want))
-				if ids, _ := follow(t, e, g, want[:end]); fmt.Sprint(ids) != fmt.Sprint(want[:end]) {
-					t.Errorf("%s: %v\nnot\n%v", g.Name, ids, want[:end])
+				if g.Margin > 0.5 && !slices.Equal(ids, want) {
+					t.Errorf("%s: %v\nnot\n%v", g.Name, ids, want)
 				}
 			}
+			t.Logf("at most %.2g from the float32 evaluator", most)
 		})
 	}
 }
 
-// The other architectures meet their golden logits on F32 weights, and the plain
-// evaluator's on Q8_0.
+// The other architectures meet their recorded logits on F32 weights, and the
+// float32 evaluator's on Q8_0.
 func TestArchitectures(t *testing.T) {
 	for arch, tolerance := range map[string]float64{"llama": 2e-3, "qwen2": 2e-3, "qwen3": 2e-3, "gemma3": 1e-2} {
 		t.Run(arch, func(t *testing.T) {
-			var g struct{ Tokens []int32 }
-			text, err := os.ReadFile(filepath.Join(testdata, "archs", "random-"+arch+".json"))
-			if err == nil {
-				err = json.Unmarshal(text, &g)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := os.ReadFile(filepath.Join(testdata, "archs", "random-"+arch+".logits.f32"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := make([]float32, len(data)/4)
-			if _, err := binary.Decode(data, binary.LittleEndian, want); err != nil {
-				t.Fatal(err)
-			}
+			g := golden.Random(t, testdata, arch)
+			want := program.Matrix{Width: g.Width, Data: g.Data}
 			for _, typ := range []string{"f32", "q8_0"} {
 				m := loadModel(t, "archs/random-"+arch+"-"+typ+".gguf")
 				if typ == "q8_0" {
-					want = evaluate(t, m, g.Tokens)
+					want, tolerance = evaluate(t, m, g.Tokens, 0), 5e-5
 				}
 				u := openOwned(t, Config{})
 				e := start(t, m, []unit.Unit{u, u}, func(c *engine.Config) { c.Block = 32 })
@@ -263,9 +244,7 @@ func TestArchitectures(t *testing.T) {
 				}
 				worst, n := 0.0, 0
 				err = s.Forward(t.Context(), g.Tokens, engine.Every, func(pos int, logits []float32) error {
-					for i, x := range logits {
-						worst = max(worst, math.Abs(float64(x)-float64(want[pos*len(logits)+i])))
-					}
+					worst = max(worst, agreement.Compare(want.Row(pos), logits).Difference)
 					n++
 					return nil
 				})
@@ -283,19 +262,20 @@ func TestArchitectures(t *testing.T) {
 	}
 }
 
-func evaluate(t testing.TB, m *model.Model, tokens []int32) []float32 {
+// evaluate is the float32 evaluator's logits of all tokens from one on.
+func evaluate(t testing.TB, m *model.Model, tokens []int32, from int) program.Matrix {
 	t.Helper()
 	p, err := m.Program(0, len(m.Layers))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := program.Block{Tokens: tokens}
-	for i := range tokens {
+	for i := from; i < len(tokens); i++ {
 		b.Wanted = append(b.Wanted, i)
 	}
 	x, err := new(program.Evaluator).Run(b, p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return x.Data
+	return x
 }

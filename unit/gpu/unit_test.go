@@ -45,8 +45,11 @@ func open(t testing.TB, cfg Config) *Unit {
 
 // suite runs the checks of package conformance, or a few of them in short mode:
 // the software driver takes seconds to compile the kernels of a type.
-func suite(t *testing.T, u *Unit) {
+func suite(t *testing.T, u *Unit, of func(check string) bool) {
 	for _, c := range conformance.Checks() {
+		if !of(c.Name) {
+			continue
+		}
 		if testing.Short() && !strings.HasPrefix(c.Name, "errors") && c.Name != "operations/Q4_0" && c.Name != "equal/merged/f16" {
 			continue
 		}
@@ -58,8 +61,25 @@ func suite(t *testing.T, u *Unit) {
 	}
 }
 
+// all are all checks.
+func all(string) bool { return true }
+
+// memory are the checks that tell whether weights, caches and rows are where they
+// should be: an operation on each type of weight, and all that compares bits, with
+// one type of cache. The others run the same kernels again.
+func memory(check string) bool {
+	kind, what, _ := strings.Cut(check, "/")
+	switch kind {
+	case "operations":
+		return strings.ToUpper(what) == what
+	case "cache":
+		return true
+	}
+	return !strings.Contains(what, "/") || strings.HasSuffix(what, "/f16")
+}
+
 func TestConformance(t *testing.T) {
-	suite(t, open(t, Config{Cache: t.TempDir()}))
+	suite(t, open(t, Config{Cache: t.TempDir()}), all)
 }
 
 // With limits lower than they may be, tensors are cut into pieces and memory is
@@ -68,7 +88,7 @@ func TestConformanceSmallLimits(t *testing.T) {
 	suite(t, open(t, Config{Vulkan: vulkan.Config{Alter: func(i *vulkan.Info) {
 		i.Limits.StorageRange, i.Limits.StorageAlign = 1_000_000, 256 // the least that the caches of the suite fit in
 		i.Features = vulkan.Features{}
-	}}}))
+	}}}), memory)
 }
 
 func TestChoose(t *testing.T) {
