@@ -171,7 +171,7 @@ type decoding struct {
 	engine         *Engine
 	stream         *engine.Stream
 	picker         *sampler.Sampler
-	depth          int // positions before the steps
+	text           []int32 // before the steps
 	next           int32
 	logits, chosen time.Time
 	delay          machine.DelayMeter
@@ -184,16 +184,14 @@ func (m *Model) decoding(ctx context.Context, t ExplainTest, o Options) (*decodi
 	if err != nil {
 		return nil, err
 	}
-	d := &decoding{engine: e, picker: sampler.New(Sampling{}), depth: t.Depth}
+	d := &decoding{engine: e, picker: sampler.New(Sampling{}), text: make([]int32, t.Depth)}
 	if d.stream, err = e.e.Stream(ctx); err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	text := make([]int32, t.Depth)
-	for i := range text {
-		text[i] = int32((i*i*31 + i*97 + 7) % m.model.Vocab)
+	for i := range d.text {
+		d.text[i] = int32((i*i*31 + i*97 + 7) % m.model.Vocab)
 	}
-	err = d.stream.Forward(ctx, text, engine.Last, d.pick)
-	if err == nil {
+	if err = d.back(ctx); err == nil {
 		_, err = d.steps(ctx, warmSteps)
 	}
 	if err != nil {
@@ -232,8 +230,15 @@ func (d *decoding) steps(ctx context.Context, n int) (out []timedStep, err error
 	return out, nil
 }
 
-// back forgets the steps so far, so that the next ones are as deep as they were.
-func (d *decoding) back() { d.stream.Return(d.depth) }
+// back goes back to the end of the text, which is evaluated again where a sliding
+// window has left it: so the next steps are as deep as the last ones were.
+func (d *decoding) back(ctx context.Context) error {
+	if d.stream.Return(len(d.text)) {
+		return nil
+	}
+	d.stream.Return(0)
+	return d.stream.Forward(ctx, d.text, engine.Last, d.pick)
+}
 
 // kept are the steps that count, by the rule of package probe.
 func kept(steps []timedStep) []timedStep {
@@ -397,7 +402,9 @@ func (m *Model) ratio(ctx context.Context, t ExplainTest, base *decoding, names 
 	var steps [2][]timedStep
 	for range moveTurns {
 		for i, d := range []*decoding{base, other} {
-			d.back()
+			if err := d.back(ctx); err != nil {
+				return 0, err
+			}
 			more, err := d.steps(ctx, 1+max(t.Steps/moveTurns, 3))
 			if err != nil {
 				return 0, err

@@ -185,12 +185,14 @@ func (r *verified) close() error {
 // all warms up and takes turns until enough trials were undisturbed, or time is
 // up.
 func (v *verification) all(ctx context.Context) error {
+	v.begin = time.Now()
 	v.say("verifying: warming up")
 	for _, r := range v.runs {
-		if _, err := v.prompt(ctx, r, min(verifyWarm, v.o.Prompt)); err != nil {
+		n := min(verifyWarm, v.o.Prompt)
+		if _, err := v.prompt(ctx, r, n); err != nil {
 			return err
 		}
-		if _, err := v.decode(ctx, r, min(verifyWarm, v.o.Tokens)); err != nil {
+		if _, err := v.decode(ctx, r, n, min(verifyWarm, v.o.Tokens)); err != nil {
 			return err
 		}
 	}
@@ -202,7 +204,6 @@ func (v *verification) all(ctx context.Context) error {
 			return err
 		}
 	}
-	v.begin = time.Now()
 	for turn := range verifyMost {
 		begin := time.Now()
 		v.say("verifying: trial %d, %d of %d undisturbed, %d of about %d s", turn+1, v.quiet(), verifyKept, int(time.Since(v.begin).Seconds()), int(v.time().Seconds()))
@@ -255,14 +256,16 @@ func (v *verification) turn(ctx context.Context, r *verified) error {
 		}
 		r.base[name] = append(r.base[name], t)
 	}
-	t, err := v.decode(ctx, r, v.o.Tokens)
+	t, err := v.decode(ctx, r, v.o.Prompt, v.o.Tokens)
 	r.rates = append(r.rates, t)
 	return err
 }
 
 // steps takes decode steps of a base: one stream, at the depth of the trials.
 func (v *verification) steps(ctx context.Context, s *engine.Stream) (t trial, err error) {
-	v.back(s)
+	if err := v.back(ctx, s, v.o.Prompt); err != nil {
+		return t, err
+	}
 	var took []time.Duration
 	t.waited, err = v.watch(func() error {
 		for range min(verifyBase, v.o.Tokens) {
@@ -284,32 +287,43 @@ func (v *verification) steps(ctx context.Context, s *engine.Stream) (t trial, er
 	return t, err
 }
 
-// back takes a stream back to the end of its prompt.
-func (v *verification) back(s *engine.Stream) {
-	if n := min(v.o.Prompt, len(s.Tokens())); !s.Return(n) {
-		s.Return(0)
+// back takes a stream back to the end of its prompt of n tokens, which it
+// evaluates again where a sliding window has left it.
+func (v *verification) back(ctx context.Context, s *engine.Stream, n int) error {
+	if s.Return(n) {
+		return nil
 	}
+	s.Return(0)
+	return s.Forward(ctx, madeUp(n), engine.Last, best)
 }
 
-// prompt lets the streams of a plan evaluate prompts of so many tokens at once.
-func (v *verification) prompt(ctx context.Context, r *verified, n int) (trial, error) {
+// madeUp is a text of n tokens.
+func madeUp(n int) []int32 {
 	text := make([]int32, n)
 	for i := range text {
 		text[i] = int32(i%7 + 1)
 	}
+	return text
+}
+
+// prompt lets the streams of a plan evaluate prompts of n tokens at once.
+func (v *verification) prompt(ctx context.Context, r *verified, n int) (trial, error) {
+	text := madeUp(n)
 	return v.each(r, func(s *engine.Stream) error {
 		s.Return(0)
 		return s.Forward(ctx, text, engine.Last, best)
 	})
 }
 
-// decode lets them generate so many tokens at once, behind their prompts.
-func (v *verification) decode(ctx context.Context, r *verified, n int) (trial, error) {
+// decode lets them generate so many tokens at once, behind prompts of n tokens.
+func (v *verification) decode(ctx context.Context, r *verified, n, tokens int) (trial, error) {
 	for _, s := range r.streams {
-		v.back(s)
+		if err := v.back(ctx, s, n); err != nil {
+			return trial{}, err
+		}
 	}
 	return v.each(r, func(s *engine.Stream) error {
-		for i := range n {
+		for i := range tokens {
 			if err := s.Forward(ctx, []int32{int32(i%7 + 1)}, engine.Last, best); err != nil {
 				return err
 			}
