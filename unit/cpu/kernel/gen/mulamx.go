@@ -152,11 +152,15 @@ func mulAMX(c *asm) {
 		c.add(64, room)
 		c.VBROADCASTSS(minus, lessMagic)
 		c.MOVQ(operand.U32(32), row) // bytes of a row of a tile of activations, half those of the others
-		// sums multiplies a sub-block from rec and src on and leaves the products in the room, each as the float32 that is
-		// magic larger.
+		// sums multiplies a sub-block from rec and src on and leaves the products in the room: with one scale as the float32
+		// that is magic larger, with two as integers, which was faster then.
 		sums := func() {
 			for half := range halves {
-				c.tileLine(tileSums, room, 0)
+				if form.split {
+					c.tileZero(tileSums)
+				} else {
+					c.tileLine(tileSums, room, 0)
+				}
 				c.tileLoad(tileRows, rec, 16*half, row, 0)
 				c.tileLoad(tileCodes, src, 256*half, row, 1)
 				c.tileDot(tileSums, tileRows, tileCodes)
@@ -167,7 +171,9 @@ func mulAMX(c *asm) {
 		scaled := func() {
 			ds, more, bias := reg.Z16, reg.Z17, reg.Z18
 			c.VMOVUPS(at(src, openScale), ds)
-			c.VMULPS(ds, lessMagic, bias)
+			if !form.split {
+				c.VMULPS(ds, lessMagic, bias)
+			}
 			if form.min || form.split {
 				c.VMOVUPS(at(src, openMore), more)
 			}
@@ -175,13 +181,16 @@ func mulAMX(c *asm) {
 			other := []reg.Register{reg.Z27, reg.Z28, reg.Z29, reg.Z30}
 			for r := range 16 {
 				x, y, sum := tmp[r%8], other[r%4], 64+64*r
-				// The scale has 19 bits at most, so bias is exact, and so is all but the rounding that the product of the
-				// sum itself with the scale has.
-				c.VMOVUPS(at(room, sum), x)
-				c.VFMADD213PS(bias, ds, x)
 				if form.split {
-					c.VADDPS(at(room, 1024+sum), lessMagic, y)
+					c.VCVTDQ2PS(at(room, sum), x)
+					c.VMULPS(ds, x, x)
+					c.VCVTDQ2PS(at(room, 1024+sum), y)
 					c.VFMADD231PS(more, y, x)
+				} else {
+					// The scale has 19 bits at most, so bias is exact, and so is all but the rounding that the product of
+					// the sum itself with the scale has.
+					c.VMOVUPS(at(room, sum), x)
+					c.VFMADD213PS(bias, ds, x)
 				}
 				if form.min {
 					c.VFMADD231PS_BCST(at(rec, recordFloat*16+4*r), more, x)
