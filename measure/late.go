@@ -11,26 +11,47 @@ import (
 	"github.com/tandemrun/tandem/probe"
 )
 
-// late is the median time until a stream asks for its next step where the unit
-// that it waited for had other work to go on with; 0 if that was never so. Both
-// streams decode at once.
-func (p *pairing) late(ctx context.Context) (time.Duration, error) {
-	var times []time.Duration
-	var shares []float64
+// together is what a step takes beside its tasks while both streams decode.
+type together struct {
+	// late is until a stream asks for its next step where the unit that it waited
+	// for had other work to go on with; 0 if that was never so.
+	late time.Duration
+	// next is from the end of a task until one begins on the same unit that was
+	// ready before, by unit.
+	next map[string]time.Duration
+}
+
+// together measures that: medians of what is kept by the rule of package probe.
+func (p *pairing) together(ctx context.Context) (together, error) {
+	var late gaps
+	next := map[string]*gaps{}
 	at := [2]int{len(p.streams[0].Tokens()), len(p.streams[1].Tokens())}
-	for begin := p.e.Now(); !p.enough(len(times), begin) && p.e.Now().Sub(begin) < 2*p.limits.steps; {
+	for begin := p.e.Now(); !p.enough(len(late.times), begin) && p.e.Now().Sub(begin) < 2*p.limits.steps; {
 		waited := p.watch()
 		streams, err := p.both(ctx)
 		if err != nil {
-			return 0, err
+			return together{}, err
 		}
 		share := waited()
 		for i, x := range streams {
 			for k := 1; k < len(x.asked); k++ {
 				if goesOn(x.last[k-1], x.asked[k], streams[1-i].records) {
-					times, shares = append(times, x.asked[k].Sub(x.last[k-1].End)), append(shares, share)
+					late.add(x.asked[k].Sub(x.last[k-1].End), share)
 				}
 			}
+		}
+		all := slices.Concat(streams[0].records, streams[1].records)
+		slices.SortFunc(all, func(a, b engine.Record) int { return a.Start.Compare(b.Start) })
+		last := map[int]engine.Record{} // by unit
+		for _, r := range all {
+			if before, ok := last[r.Unit]; ok && r.Start.After(before.Start) && !r.Parts[0].Ready.After(before.End) {
+				name := p.e.Units()[r.Unit]
+				if next[name] == nil {
+					next[name] = &gaps{}
+				}
+				next[name].add(r.Start.Sub(before.End), share)
+			}
+			last[r.Unit] = r
 		}
 		for i, s := range p.streams { // room for more
 			if !s.Return(at[i]) {
@@ -38,12 +59,31 @@ func (p *pairing) late(ctx context.Context) (time.Duration, error) {
 			}
 		}
 	}
-	kept, _ := probe.Keep(shares, fewest)
+	out := together{late: late.typical(), next: map[string]time.Duration{}}
+	for name, g := range next {
+		out.next[name] = g.typical()
+	}
+	return out, nil
+}
+
+// gaps are times between tasks, each with the share of its time in which threads
+// waited for a CPU.
+type gaps struct {
+	times  []time.Duration
+	shares []float64
+}
+
+func (g *gaps) add(d time.Duration, share float64) {
+	g.times, g.shares = append(g.times, d), append(g.shares, share)
+}
+
+func (g *gaps) typical() time.Duration {
+	kept, _ := probe.Keep(g.shares, fewest)
 	var quiet []time.Duration
 	for _, i := range kept {
-		quiet = append(quiet, times[i])
+		quiet = append(quiet, g.times[i])
 	}
-	return median(quiet), nil
+	return median(quiet)
 }
 
 // decoded is some decode steps of a stream.
@@ -65,7 +105,10 @@ func (p *pairing) both(ctx context.Context) (out [2]decoded, err error) {
 				if errs[i] = err; err != nil {
 					return
 				}
-				x.records = append(x.records, s.Records()...)
+				for _, r := range s.Records() {
+					r.Parts = slices.Clone(r.Parts) // the next step reuses them
+					x.records = append(x.records, r)
+				}
 				x.last = append(x.last, x.records[len(x.records)-1])
 				x.asked = append(x.asked, t.submitted)
 			}

@@ -75,11 +75,11 @@ func (p *pairing) all(ctx context.Context, a, b string, out *plan.Costs) error {
 	if x.Decode, y.Decode, err = p.contention(ctx, groupSteps); err != nil {
 		return err
 	}
-	late, err := p.late(ctx)
+	beside, err := p.together(ctx)
 	if err != nil {
 		return err
 	}
-	out.Late = max(out.Late, late-out.Host)
+	out.Late = max(out.Late, beside.late-out.Host)
 	many, err := p.several(ctx, p.rows(out, a, b), out)
 	if err != nil {
 		return err
@@ -96,6 +96,7 @@ func (p *pairing) all(ctx context.Context, a, b string, out *plan.Costs) error {
 		out.Handoffs = append(out.Handoffs, h)
 		i := slices.IndexFunc(out.Units, func(u plan.Unit) bool { return u.Name == h.To })
 		out.Units[i].Wake = max(out.Units[i].Wake, median(wakes[h.To]))
+		out.Units[i].Next = max(out.Units[i].Next, beside.next[h.To])
 	}
 	return nil
 }

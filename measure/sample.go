@@ -80,7 +80,7 @@ func (b *bench) prepare(ctx context.Context) error {
 		return err
 	}
 	b.cost.Head = max(full.times[0]-blank.times[0], 0)
-	blocks, err := b.blocks(ctx, s)
+	blocks, err := b.blocks(ctx, s, full.total)
 	if err != nil {
 		return err
 	}
@@ -308,14 +308,18 @@ func (b *bench) enough(n int, begin time.Time) bool {
 }
 
 // blocks measures blocks of a prompt of growing size, halfway into a prompt of
-// Depth positions, as long as they do not take too long.
-func (b *bench) blocks(ctx context.Context, s *engine.Stream) ([]turn, error) {
+// Depth positions, as long as they do not take too long. Step is what a decode
+// step takes: blocks that take much longer than that lets expect are tried
+// again, for something may have come between.
+func (b *bench) blocks(ctx context.Context, s *engine.Stream, step time.Duration) ([]turn, error) {
 	var out []turn
 	for _, n := range BlockSizes(min(b.Block, b.Depth)) {
+		likely := step * time.Duration(n)
 		if k := len(out); k > 0 {
-			if likely := out[k-1].total * time.Duration(n) / time.Duration(out[k-1].rows); likely > b.limits.block {
-				break
-			}
+			likely = out[k-1].total * time.Duration(n) / time.Duration(out[k-1].rows)
+		}
+		if likely > b.limits.block && len(out) > 0 {
+			break
 		}
 		depth := min((b.Depth-n)/2, len(s.Tokens()))
 		var all []turn
@@ -333,7 +337,7 @@ func (b *bench) blocks(ctx context.Context, s *engine.Stream) ([]turn, error) {
 			if trial > 0 || t.total > b.limits.block/5 { // the first one warms up
 				all = append(all, t)
 			}
-			if t.total > b.limits.block/5 {
+			if t.total > b.limits.block/5 && (t.total < 2*likely || len(all) >= fewest) {
 				break
 			}
 		}
@@ -471,11 +475,11 @@ func typical(all []turn) turn {
 	return out
 }
 
+// median is the middle one of times, and of two the lesser: what disturbs makes
+// them longer.
 func median(x []time.Duration) time.Duration {
 	if len(x) == 0 {
 		return 0
 	}
-	x = slices.Sorted(slices.Values(x))
-	n := len(x)
-	return (x[(n-1)/2] + x[n/2]) / 2
+	return slices.Sorted(slices.Values(x))[(len(x)-1)/2]
 }

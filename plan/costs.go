@@ -33,8 +33,9 @@ type Costs struct {
 	Contention []Contention
 	Host       time.Duration // of a stream's own work before each step, beside the units
 	// Late is how much longer it takes until a stream, or a unit that had nothing
-	// to do, goes on, if the unit that was awaited has other work to go on with: it
-	// does not hand over its thread then, and another one has to be found.
+	// to do, goes on, if the unit that was awaited has other work to go on with, or
+	// has woken another stream or unit before: it has no thread to hand over then,
+	// and another one has to be found. So streams that were merged come apart.
 	Late   time.Duration
 	Wanted int // most rows of a task whose logits are wanted; 0 is no limit
 }

@@ -25,6 +25,7 @@ type flow struct {
 	seekers   []*stream  // for a slot
 	contended bool       // units slow each other
 	waker     *station   // whose tasks are being finished; nil for none
+	woke      bool       // it has woken somebody by that
 }
 
 // An actor is a stream or a unit.
@@ -181,9 +182,17 @@ func (f *flow) rates() {
 	}
 }
 
-// late reports whether the unit that has just finished something goes on with
-// other work.
-func (f *flow) late() bool { return f.waker != nil && len(f.waker.queue) > 0 }
+// late reports whether somebody who is woken now comes late: the unit that has
+// just finished something goes on with other work, or it has woken somebody else
+// before, who has its thread.
+func (f *flow) late() bool {
+	if f.waker == nil {
+		return false
+	}
+	late := f.woke || len(f.waker.queue) > 0
+	f.woke = true
+	return late
+}
 
 // submit makes the tasks of a block and queues those that can start.
 func (f *flow) submit(b *block) {

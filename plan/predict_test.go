@@ -291,6 +291,29 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// Of streams that were merged one comes late, so that they are merged no more,
+// unless both wait for a third.
+func TestLateApart(t *testing.T) {
+	c := &plan.Costs{Units: []plan.Unit{{Name: "a"}}, Chunks: []plan.Chunk{{Name: "x", On: map[string]plan.Cost{
+		"a": {Rows: []plan.Sample{{N: 1, Time: ms(2)}}, Streams: plan.Linear(ms(2), ms(0.5))}}}}}
+	s := plan.Schedule{Placement: []string{"a"}}
+	for _, x := range []struct {
+		late    float64
+		streams int
+		want    float64
+	}{
+		{0, 2, 4 * 2.5},
+		// 2.5 together, then one after the other: 4.5, 6.5 (which had come at 3), 8.5 ...
+		{0.5, 2, 2.5 + 6*2},
+		{0, 4, 4 * 3.5},
+	} {
+		c.Late = ms(x.late)
+		if p := predict(t, c, s, plan.Work{Streams: x.streams, Prompt: 1, Tokens: 4}); p.Wall != ms(x.want) {
+			t.Errorf("%g ms late, %d streams: %v, want %g ms", x.late, x.streams, p.Wall, x.want)
+		}
+	}
+}
+
 // Between tasks that wait for each other's unit there is some time; the first
 // task of a unit that had nothing to do waits for it to wake instead.
 func TestNext(t *testing.T) {

@@ -42,7 +42,7 @@ func (u *station) resume(f *flow) {
 			}
 			continue
 		}
-		f.waker = u
+		f.waker, f.woke = u, false
 		for _, t := range u.batch {
 			f.leave(t)
 		}
