@@ -72,6 +72,10 @@ type Options struct {
 	// to 1; 0 is no limit. Units rest between tasks accordingly, and more the
 	// hotter the machine is, where that is known (docs/sustain.md).
 	Duty float64
+
+	// besideUnits are units of the layouts that this one is compared with; see
+	// openUnits.
+	besideUnits []string
 }
 
 // defaults of Options.
@@ -255,7 +259,7 @@ func (m *Model) Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := m.checkMemory(l); err != nil {
 		return nil, err
 	}
-	units, workers, err := openUnits(slices.Concat(l.names, l.prefill), o.Threads, l.qos)
+	units, workers, err := openUnits(slices.Concat(l.names, l.prefill), o.Threads, l.qos, o.besideUnits...)
 	if err != nil {
 		return nil, err
 	}

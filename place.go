@@ -55,7 +55,10 @@ func place(flag, spec string, units []string) ([]string, error) {
 
 // openUnits opens each named unit once and returns the unit of each chunk.
 // What it opened is closed again if one cannot be had.
-func openUnits(names []string, threads int, qos machine.QoS) ([]unit.Unit, int, error) {
+//
+// Beside are units of other layouts that this one is compared with, whose cores a
+// software driver of a GPU leaves alone as well.
+func openUnits(names []string, threads int, qos machine.QoS, beside ...string) ([]unit.Unit, int, error) {
 	m, err := machine.Detect()
 	if err != nil {
 		return nil, 0, fmt.Errorf("finding the cores of this machine: %w", err)
@@ -65,7 +68,7 @@ func openUnits(names []string, threads int, qos machine.QoS) ([]unit.Unit, int, 
 	workers := 0
 	for _, name := range names {
 		if open[name] == nil {
-			u, n, err := openUnit(name, m, threads, qos, names)
+			u, n, err := openUnit(name, m, threads, qos, slices.Concat(names, beside))
 			if err != nil {
 				for _, u := range open {
 					err = errors.Join(err, u.Close())

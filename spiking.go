@@ -195,6 +195,7 @@ type bench struct {
 	o       Options
 	ranges  []model.Range
 	units   []spike.Unit
+	placed  []string // of them, those of the placements
 	prompts []spike.Prompt
 	most    int
 	machine string
@@ -261,6 +262,7 @@ func (b *bench) find(placements ...[]string) error {
 			return fmt.Errorf("unit %s: another unit of --place and --move is the same under another name; use one name", name)
 		}
 		add(name, u)
+		b.placed = append(b.placed, name)
 	}
 	for _, u := range host.Units {
 		if u.Usable && len(u.Cores) != 1 {
@@ -345,6 +347,8 @@ func (b *bench) Text(ids []int32) string {
 func (b *bench) Open(ctx context.Context, l spike.Layout) (*engine.Engine, error) {
 	o := b.o
 	o.Place, o.Streams, o.Context, o.Block, o.Merge, o.Observe = placement(l.Place), l.Streams, l.Context, l.Block, 0, l.Observe
+	o.BlockBeside = l.Block // what is measured in a moment is not to be cut by what was just before
+	o.besideUnits = b.placed
 	if o.PlacePrefill = ""; l.Prefill != nil {
 		o.PlacePrefill = placement(l.Prefill)
 	}

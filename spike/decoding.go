@@ -139,6 +139,10 @@ func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials i
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
+			again := rigs.lab == s.lab && !s.known
+			if again && t >= slowTurns && r.took() > slowTime {
+				continue
+			}
 			x, err := rigs.get(ctx, r.place, longestPrompt)
 			if err != nil {
 				return nil, err
@@ -153,7 +157,6 @@ func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials i
 			}
 			var every time.Duration // on another lab times are of no interest
 			var expected forecast
-			again := rigs.lab == s.lab && !s.known
 			if rigs.lab == s.lab {
 				if expected, err = s.predict(ctx, r, t); err != nil {
 					return nil, fmt.Errorf("predicting %s: %w", r.title(), err)
@@ -244,11 +247,23 @@ func (r *Result) compare(l Lab, want [][]mark) {
 }
 
 // A turn of a schedule is as many runs as fit into turnTime, at least one and at
-// most mostRuns: runs of a small model are over before anything can be told.
+// most mostRuns: runs of a small model are over before anything can be told. A
+// schedule that took slowTime in slowTurns turns has no more of them.
 const (
-	turnTime = 100 * time.Millisecond
-	mostRuns = 8
+	turnTime  = 100 * time.Millisecond
+	mostRuns  = 8
+	slowTime  = 8 * time.Second
+	slowTurns = 2
 )
+
+// took is what all runs took.
+func (r *Result) took() time.Duration {
+	var d time.Duration
+	for _, x := range r.runs {
+		d += x.wall
+	}
+	return d
+}
 
 // A forecast is what a turn is predicted to give.
 type forecast struct {

@@ -11,6 +11,10 @@ import (
 // beside a gain.
 const Realised = 0.5
 
+// lopsided is from how many times as long a chunk takes as the other one on that
+// the probe's factor is called uncertain.
+const lopsided = 10
+
 // Noise is the least gain that is called one.
 const Noise = 0.01
 
@@ -183,6 +187,11 @@ func (r *Report) lines() []string {
 		say("Overlap capability%s: %s (%.2f; both on one unit %.2f).", a, v.Overlap, v.Factor, *v.Control)
 	default:
 		say("Overlap capability%s: %s (%.2f).", a, v.Overlap, v.Factor)
+	}
+	if len(r.Overlaps) > 0 {
+		if o := r.Overlaps[0]; max(o.AMS, o.BMS) > lopsided*min(o.AMS, o.BMS) {
+			say("%s and %s differ so much in length that the factor, which is relative to the shorter one, tells little: the noise of the longer one is as large.", o.A, o.B)
+		}
 	}
 	say("Usable by one stream: %.2f: %s.", r.Usable, r.Why)
 	for _, x := range v.ByStreams {

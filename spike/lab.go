@@ -62,7 +62,7 @@ type Layout struct {
 	Prefill []string // the same for prompts; nil is Place
 	Streams int
 	Context int
-	Block   int
+	Block   int // also beside streams that decode
 	Observe func(engine.Record)
 }
 
