@@ -266,24 +266,19 @@ func (v *verification) steps(ctx context.Context, s *engine.Stream) (t trial, er
 	if err := v.back(ctx, s, v.o.Prompt); err != nil {
 		return t, err
 	}
-	var took []time.Duration
+	n := min(verifyBase, v.o.Tokens)
 	t.waited, err = v.watch(func() error {
-		for range min(verifyBase, v.o.Tokens) {
+		for range n {
 			if err := s.Forward(ctx, []int32{1}, engine.Last, best); err != nil {
 				return err
 			}
-			var sum time.Duration
 			for _, r := range s.Records() {
-				sum += r.End.Sub(r.Start)
+				t.took += r.End.Sub(r.Start)
 			}
-			took = append(took, sum)
 		}
 		return nil
 	})
-	slices.Sort(took)
-	if err == nil {
-		t.took = took[len(took)/2]
-	}
+	t.took /= time.Duration(n)
 	return t, err
 }
 

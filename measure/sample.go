@@ -2,12 +2,10 @@ package measure
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/plan"
-	"github.com/tandemrun/tandem/probe"
 	"github.com/tandemrun/tandem/sampler"
 )
 
@@ -182,16 +180,6 @@ func (b *bench) parts(ctx context.Context) (step, block turn, heads []time.Durat
 	return step, typical(all[len(all)-max(len(all)-1, 1):]), heads, nil // the first one warms up
 }
 
-// A turn is what a step or block took: by chunk, in all, and around the tasks.
-type turn struct {
-	rows             int
-	times            []time.Duration
-	total            time.Duration
-	gap, wake, host  time.Duration // between tasks, before the first one, and before the block was asked for
-	waited           float64       // share of the time in which threads waited for a CPU
-	submitted, ended time.Time
-}
-
 // forward evaluates n made-up tokens in one block.
 func (b *bench) forward(ctx context.Context, s *engine.Stream, n int, want engine.Want) (turn, error) {
 	tokens := make([]int32, n)
@@ -294,6 +282,7 @@ func (b *bench) group(ctx context.Context, s *engine.Stream, want engine.Want, e
 		last = t.ended
 	}
 	share := waited()
+	group = level(group)
 	for i := range group {
 		group[i].waited = share
 	}
@@ -438,48 +427,7 @@ func (b *bench) again(ctx context.Context, streams []*engine.Stream) (time.Durat
 		for i := range group {
 			group[i].waited = share
 		}
-		all = append(all, group[1:]...) // the first one finds the unit asleep
+		all = append(all, level(group[1:])...) // the first one finds the unit asleep
 	}
 	return typical(all).total, together, nil
-}
-
-// typical is the median of the turns that are kept by the rule of package probe.
-func typical(all []turn) turn {
-	if len(all) == 0 {
-		return turn{}
-	}
-	shares := make([]float64, len(all))
-	for i, t := range all {
-		shares[i] = t.waited
-	}
-	indices, _ := probe.Keep(shares, min(fewest, len(all)))
-	var kept []turn
-	for _, i := range indices {
-		kept = append(kept, all[i])
-	}
-	of := func(f func(turn) time.Duration) time.Duration {
-		var x []time.Duration
-		for _, t := range kept {
-			x = append(x, f(t))
-		}
-		return median(x)
-	}
-	out := turn{rows: kept[0].rows, times: make([]time.Duration, len(kept[0].times))}
-	for i := range out.times {
-		out.times[i] = of(func(t turn) time.Duration { return t.times[i] })
-	}
-	out.total = of(func(t turn) time.Duration { return t.total })
-	out.gap = of(func(t turn) time.Duration { return t.gap })
-	out.wake = of(func(t turn) time.Duration { return t.wake })
-	out.host = of(func(t turn) time.Duration { return t.host })
-	return out
-}
-
-// median is the middle one of times, and of two the lesser: what disturbs makes
-// them longer.
-func median(x []time.Duration) time.Duration {
-	if len(x) == 0 {
-		return 0
-	}
-	return slices.Sorted(slices.Values(x))[(len(x)-1)/2]
 }
