@@ -314,6 +314,9 @@ func (b *bench) blocks(ctx context.Context, s *engine.Stream, step time.Duration
 		var all []turn
 		begin := b.e.Now()
 		for trial := 0; trial < fewest || b.e.Now().Sub(begin) < b.limits.block/10 && trial < 3*fewest; trial++ {
+			if err := b.between(ctx, s); err != nil {
+				return nil, err
+			}
 			if err := b.reach(ctx, s, depth); err != nil {
 				return nil, err
 			}
@@ -333,6 +336,17 @@ func (b *bench) blocks(ctx context.Context, s *engine.Stream, step time.Duration
 		out = append(out, typical(all))
 	}
 	return out, nil
+}
+
+// between decodes some tokens. A prompt comes after something else: right behind
+// another block its own working memory would still be in the caches, and it
+// would take some ten per cent less than it does.
+func (b *bench) between(ctx context.Context, s *engine.Stream) error {
+	begin := b.e.Now()
+	_, _, err := b.group(ctx, s, engine.Last, func(n int) bool {
+		return n >= groupSteps-1 || n >= 1 && b.e.Now().Sub(begin) >= b.limits.steps/4
+	})
+	return err
 }
 
 // BlockSizes are the sizes of blocks that are measured, up to the largest that
