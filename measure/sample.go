@@ -372,8 +372,8 @@ func (b *bench) merged(ctx context.Context, rate float64) error {
 		return nil
 	}
 	streams := []*engine.Stream{b.stream}
-	// Not as deep as the first: the prompts of many would take long.
-	depth := min(b.Depth, 4*shallow, max(int(rate*b.limits.prefix.Seconds())/b.Streams, 1))
+	// As deep as the first, if the prompts of so many do not take long.
+	depth := min(b.Depth, max(int(rate*b.limits.prefix.Seconds())/b.Streams, 1))
 	for len(streams) < b.Streams {
 		s, err := b.e.Stream(ctx)
 		if err != nil {
