@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -181,7 +182,7 @@ func (s *session) contention(ctx context.Context, x *rig, a, b string, rows int)
 	if len(c.laps[0].chunks) == 0 || len(c.laps[1].chunks) == 0 {
 		return nil
 	}
-	if err := s.race(ctx, c, contentionTurns); err != nil {
+	if err := s.race(ctx, c, contentionLeast, contentionTurns); err != nil {
 		return err
 	}
 	if rows == 1 {
@@ -201,8 +202,9 @@ func (s *session) contention(ctx context.Context, x *rig, a, b string, rows int)
 	return nil
 }
 
-// race adds turns to a couple until enough were undisturbed, most at most.
-func (s *session) race(ctx context.Context, c *couple, most int) error {
+// race adds turns to a couple until so many were undisturbed: at least as many,
+// most at most.
+func (s *session) race(ctx context.Context, c *couple, least, most int) error {
 	x, p := c.rig, s.promptOf(c.rows+1)
 	streams, err := x.prepare(ctx, []Prompt{{Tokens: p[:1]}, {Tokens: p[:1]}})
 	defer closeStreams(streams)
@@ -217,7 +219,7 @@ func (s *session) race(ctx context.Context, c *couple, most int) error {
 	}
 	begin, kept := x.e.Now(), 0
 	for turn := range most {
-		if turn >= contentionLeast && (x.e.Now().Sub(begin) > contentionMost || kept >= contentionLeast) {
+		if turn >= least && (x.e.Now().Sub(begin) > contentionMost || kept >= least) {
 			break
 		}
 		quiet := true
@@ -314,11 +316,14 @@ func (l *lap) factor(newest int) float64 {
 }
 
 // lapTime is what a lap takes: the sum of the chunks' medians, over the newest
-// turns that were undisturbed, or of all if none was.
+// turns that were undisturbed. If none was, it is the sum of the first quartiles of
+// all: other processes take the CPUs from both units at work sooner than from one,
+// which is no contention of the units, and spare some tasks.
 func lapTime(turns []lapTurn, newest int) float64 {
+	middle := median
 	kept := slices.DeleteFunc(slices.Clone(turns), func(t lapTurn) bool { return !t.quiet })
 	if len(kept) == 0 {
-		kept = turns
+		kept, middle = turns, quartile
 	}
 	kept = kept[max(0, len(kept)-newest):]
 	var out float64
@@ -327,9 +332,17 @@ func lapTime(turns []lapTurn, newest int) float64 {
 		for _, t := range kept {
 			all = append(all, t.took[chunk]...)
 		}
-		out += median(all)
+		out += middle(all)
 	}
 	return out
+}
+
+// quartile is the first one.
+func quartile(x []float64) float64 {
+	if len(x) == 0 {
+		return math.NaN()
+	}
+	return slices.Sorted(slices.Values(x))[(len(x)-1)/4]
 }
 
 // run does laps for a while and returns what their tasks took. Beside others the

@@ -56,18 +56,19 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 			kinds = append(kinds, several{n, 0}, several{n, 1})
 		}
 	}
-	took := map[several][][]float64{} // by chunk
-	loud := map[several][][]float64{}
-	for _, k := range kinds {
-		took[k], loud[k] = make([][]float64, len(x.place)), make([][]float64, len(x.place))
+	type pass struct { // one round
+		took  [][]float64 // by kind and chunk
+		quiet []bool      // by kind
 	}
+	var seen []pass
 	limit := make([]int, len(x.place)) // 0: none was found
 	rounds := windows
 	for round, begin := 0, x.e.Now(); round < rounds; round++ {
 		if round == 1 {
 			rounds = max(3, min(windows, int(mergedTime/max(x.e.Now().Sub(begin), 1))))
 		}
-		for _, k := range kinds {
+		one := pass{make([][]float64, len(kinds)), make([]bool, len(kinds))}
+		for n, k := range kinds {
 			done, begin := s.watch(), x.e.Now()
 			tasks := make([]float64, len(x.place))
 			for i := range x.place {
@@ -82,20 +83,26 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 			d := x.e.Now().Sub(begin)
 			delay, quiet := done(d)
 			s.raw.add(Line{Kind: "merged", Unit: name, Streams: k.streams, Merge: &k.merge, MS: number(ms(d)), DelayMS: number(ms(delay)), Kept: &quiet})
-			to := took[k]
-			if !quiet {
-				to = loud[k]
-			}
-			for i, d := range tasks {
-				to[i] = append(to[i], d)
-			}
+			one.took[n], one.quiet[n] = tasks, quiet
 		}
+		seen = append(seen, one)
 	}
-	of := func(k several, i int) float64 {
-		if len(took[k][i]) == 0 {
-			return median(loud[k][i])
+	// ratio is how many times as long a kind takes in a chunk as one stream in the
+	// same round, by the rounds in which both were undisturbed, if there are any.
+	ratio := func(k several, i int) float64 {
+		n := slices.Index(kinds, k)
+		var quiet, all []float64
+		for _, r := range seen {
+			x := r.took[n][i] / r.took[0][i]
+			all = append(all, x)
+			if r.quiet[n] && r.quiet[0] {
+				quiet = append(quiet, x)
+			}
 		}
-		return median(took[k][i])
+		if len(quiet) == 0 {
+			return median(all)
+		}
+		return median(quiet)
 	}
 	for i := range x.place {
 		if x.place[i] != name {
@@ -105,14 +112,14 @@ func (s *session) merged(ctx context.Context, x *rig, name string) error {
 		c.Most = limit[i]
 		for _, k := range kinds {
 			if k.merge == 0 && (limit[i] == 0 || k.streams <= limit[i]) {
-				c.Streams = append(c.Streams, plan.Sample{N: k.streams, Time: time.Duration(of(k, i) / of(kinds[0], i) * float64(c.Rows[0].Time))})
+				c.Streams = append(c.Streams, plan.Sample{N: k.streams, Time: time.Duration(ratio(k, i) * float64(c.Rows[0].Time))})
 			}
 		}
 		if c.Most == 1 {
 			c.Streams = nil
 		}
 		row := several{most, 1} // one task as ever, and the others right behind it
-		next := (of(row, i)/of(kinds[0], i) - 1) / float64(most-1)
+		next := (ratio(row, i) - 1) / float64(most-1)
 		c.Next = time.Duration(min(max(next, 0), 1) * float64(c.Rows[0].Time))
 		s.costs.Chunks[i].On[name] = c
 	}
@@ -200,13 +207,21 @@ func (s *session) blocks(ctx context.Context, x *rig, name string) error {
 	return nil
 }
 
-// block evaluates a block of n tokens and runs each chunk that computes all of
-// its rows some more times, adding to took. It returns the time of the first
-// evaluation.
+// block evaluates a block of n tokens in the middle of the prompt, so that it sees
+// as many positions as the prompt's blocks on average do, and runs each chunk that
+// computes all of its rows some more times, adding to took. It returns the time of
+// the first evaluation.
 func (s *session) block(ctx context.Context, x *rig, st *engine.Stream, n int, took [][]float64) (time.Duration, error) {
 	st.Return(0)
+	before := max(s.r.Prefill.Tokens-n, 0) / 2
+	tokens := s.promptOf(before + n)
+	if before > 0 {
+		if err := st.Forward(ctx, tokens[:before], engine.None, nil); err != nil {
+			return 0, err
+		}
+	}
 	begin := x.e.Now()
-	if err := st.Forward(ctx, s.promptOf(n), engine.Last, func(int, []float32) error { return nil }); err != nil {
+	if err := st.Forward(ctx, tokens[before:], engine.Last, func(int, []float32) error { return nil }); err != nil {
 		return 0, err
 	}
 	d := x.e.Now().Sub(begin)

@@ -14,6 +14,16 @@ import (
 type gaps struct {
 	wake, between map[string][]float64 // milliseconds, by unit
 	host          []float64
+	quiet         bool // they were measured undisturbed
+}
+
+// of is their middle, or the first quartile if they were disturbed: a gap in which
+// another process has the CPU is longer than all others.
+func (g *gaps) of(x []float64) float64 {
+	if g.quiet {
+		return median(x)
+	}
+	return quartile(x)
 }
 
 // companyWindows is how many windows gaps are taken from.
@@ -44,13 +54,13 @@ func (s *session) company(ctx context.Context, place []string) (*gaps, error) {
 			loud.add(x)
 		}
 	}
-	if kept == 0 {
+	if g.quiet = kept > 0; !g.quiet {
 		g = loud
 	}
 	for _, unit := range distinct(place) {
 		for what, t := range map[string][]float64{"wake": g.wake[unit], "between": g.between[unit]} {
 			if len(t) > 0 {
-				s.raw.add(Line{Kind: "gap", Placement: name, Unit: unit, What: what, Streams: 2, MS: number(median(t))})
+				s.raw.add(Line{Kind: "gap", Placement: name, Unit: unit, What: what, Streams: 2, MS: number(g.of(t)), Kept: &g.quiet})
 			}
 		}
 	}
@@ -89,14 +99,14 @@ func (g *gaps) put(c *plan.Costs) *plan.Costs {
 	for i := range out.Units {
 		u := &out.Units[i]
 		if t := g.wake[u.Name]; len(t) > 0 {
-			u.Wake = milliseconds(median(t))
+			u.Wake = milliseconds(g.of(t))
 		}
 		if t := g.between[u.Name]; len(t) > 0 {
-			u.Between = milliseconds(median(t))
+			u.Between = milliseconds(g.of(t))
 		}
 	}
 	if len(g.host) > 0 {
-		out.Host = milliseconds(median(g.host))
+		out.Host = milliseconds(g.of(g.host))
 	}
 	return &out
 }

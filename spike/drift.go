@@ -30,24 +30,34 @@ func (s *session) now(ctx context.Context, place []string, k several) (state, er
 	if s.known {
 		return out, nil
 	}
-	units := distinct(place)
-	for _, name := range units {
+	if k.streams > 1 && s.fit() {
+		var err error
+		if out.costs, err = s.together(ctx, place, k.merge); err != nil {
+			return out, err
+		}
+	}
+	for _, name := range distinct(place) { // what drifts most comes last
 		by, quiet, err := s.drift(ctx, name)
 		if err != nil {
 			return out, fmt.Errorf("steps on %s: %w", name, err)
 		}
 		out.costs, out.quiet = scaled(out.costs, name, by), out.quiet && quiet
 	}
-	if k.streams < 2 || !s.fit() {
-		return out, nil
-	}
-	if k.merge == 1 {
+	return out, nil
+}
+
+// together are the costs with what several streams on a placement mean: gaps, and
+// contention as it is now.
+func (s *session) together(ctx context.Context, place []string, merge int) (*plan.Costs, error) {
+	out := s.costs
+	if merge == 1 {
 		g, err := s.company(ctx, place)
 		if err != nil {
-			return out, fmt.Errorf("two streams: %w", err)
+			return nil, fmt.Errorf("two streams: %w", err)
 		}
-		out.costs = g.put(out.costs)
+		out = g.put(out)
 	}
+	units := distinct(place)
 	for i, a := range units {
 		for _, b := range units[i+1:] {
 			c := s.pairs[[2]string{a, b}]
@@ -56,12 +66,12 @@ func (s *session) now(ctx context.Context, place []string, k several) (state, er
 			}
 			var err error
 			if c.rig, err = s.rigs.get(ctx, place, longestPrompt); err != nil {
-				return out, err
+				return nil, err
 			}
-			if err := s.race(ctx, c, 1); err != nil {
-				return out, fmt.Errorf("contention of %s and %s: %w", a, b, err)
+			if err := s.race(ctx, c, 1, driftTries); err != nil {
+				return nil, fmt.Errorf("contention of %s and %s: %w", a, b, err)
 			}
-			out.costs = beside(out.costs, c)
+			out = beside(out, c)
 		}
 	}
 	return out, nil
@@ -98,6 +108,60 @@ func (s *session) drift(ctx context.Context, unit string) (by float64, quiet boo
 	}
 	by = took / before
 	s.raw.add(Line{Kind: "drift", Unit: unit, Factor: &by, Kept: &quiet})
+	return by, quiet, nil
+}
+
+// nowPrompt measures how the machine is for blocks of a prompt on a placement.
+func (s *session) nowPrompt(ctx context.Context, place []string) (state, error) {
+	out := state{s.costs, true}
+	if s.known {
+		return out, nil
+	}
+	for _, name := range distinct(place) {
+		by, quiet, err := s.blockDrift(ctx, name)
+		if err != nil {
+			return out, fmt.Errorf("a block on %s: %w", name, err)
+		}
+		out.costs, out.quiet = scaled(out.costs, name, by), out.quiet && quiet
+	}
+	return out, nil
+}
+
+// blockDrift is drift by the tasks of a block: what they take is bound by
+// arithmetic, and that of steps by the memory. On a slow unit it is that of steps.
+func (s *session) blockDrift(ctx context.Context, unit string) (by float64, quiet bool, err error) {
+	if p := s.paces[unit]; p == nil || !s.fit() || p.least < windowLeast {
+		return s.drift(ctx, unit)
+	}
+	x, err := s.rigs.get(ctx, s.only(unit), longestPrompt)
+	if err != nil {
+		return 0, false, err
+	}
+	st, err := x.e.Stream(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	defer st.Close()
+	n := s.r.Prefill.Block
+	took := make([][]float64, len(x.place))
+	done, begin := s.watch(), x.e.Now()
+	if _, err := s.block(ctx, x, st, n, took); err != nil {
+		return 0, false, err
+	}
+	_, quiet = done(x.e.Now().Sub(begin))
+	var now, before float64
+	for i, name := range x.place {
+		rows := s.costs.Chunks[i].On[unit].Rows
+		k := slices.IndexFunc(rows, func(r plan.Sample) bool { return r.N == n })
+		if name == unit && k >= 0 && len(took[i]) > 0 {
+			now, before = now+median(took[i]), before+ms(rows[k].Time)
+		}
+	}
+	if before == 0 {
+		return 1, quiet, nil
+	}
+	by = now / before
+	s.raw.add(Line{Kind: "drift", Unit: unit, Rows: n, Factor: &by, Kept: &quiet})
 	return by, quiet, nil
 }
 

@@ -86,7 +86,7 @@ func (s *session) prefill(ctx context.Context) error {
 	for t := range s.o.Trials {
 		for _, r := range all {
 			s.stage("prompt of %d tokens, turn %d of %d: %s, %s", p.Tokens, t+1, s.o.Trials, r.Role, r.Placement)
-			is, err := s.now(ctx, r.place, several{1, 1})
+			is, err := s.nowPrompt(ctx, r.place)
 			if err != nil {
 				return fmt.Errorf("predicting a prompt on %s: %w", r.Placement, err)
 			}

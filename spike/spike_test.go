@@ -219,7 +219,7 @@ func (blind) Costs() *plan.Costs { return nil }
 type drifting struct{ *sim.Virtual }
 
 func (d drifting) Sleep(ctx context.Context, t time.Duration) error {
-	const period = 7 // seconds
+	const period = 20 // seconds
 	speed := 1 + 0.3*math.Sin(2*math.Pi*float64(d.Now().UnixNano())/1e9/period)
 	return d.Virtual.Sleep(ctx, time.Duration(float64(t)*speed))
 }
