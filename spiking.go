@@ -331,6 +331,9 @@ func (b *bench) Delay() (time.Duration, bool) {
 	return b.delay.Read()
 }
 
+// Others is for how long others have had the CPUs.
+func (b *bench) Others() (time.Duration, int, bool) { return machine.Others() }
+
 // Text is what tokens say up to the end of the turn.
 func (b *bench) Text(ids []int32) string {
 	if i := slices.IndexFunc(ids, b.m.ends); i >= 0 {

@@ -62,6 +62,7 @@ type run struct {
 	marks    [][]mark // by stream
 	delay    time.Duration
 	quiet    bool
+	alone    bool // others had little of the CPUs meanwhile, as far as can be told
 	overlap  float64
 	both     time.Duration
 	busy     []time.Duration // by unit of the rig
@@ -115,6 +116,7 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 		})
 	}
 	looks := s.look(every)
+	alone := s.alone()
 	start, done := x.e.Now(), s.watch()
 	s.lab.All(fs...)
 	seen := looks()
@@ -129,6 +131,8 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 	}
 	r.wall = end.Sub(start)
 	r.delay, r.quiet = done(r.wall)
+	r.alone = alone(r.wall)
+	r.quiet = r.quiet && r.alone
 	var from, to time.Time
 	r.rate, from, to = rates(r.wall, times)
 	r.windows = inWindows(seen, times, from, to)
@@ -190,6 +194,25 @@ func (s *session) watch() func(took time.Duration) (time.Duration, bool) {
 			return 0, true
 		}
 		return after - before, undisturbed(after-before, took)
+	}
+}
+
+// OthersMost is the share of the time of all CPUs that others may have in an
+// undisturbed run. What they have on one core slows the next as well, if these are
+// two threads of one, and takes memory bandwidth.
+const OthersMost = 0.05
+
+// othersTime is from how long on that is looked at: the system counts it to some
+// 10 ms a CPU.
+const othersTime = 250 * time.Millisecond
+
+// alone begins to look at what others have of the CPUs; what it returns is called
+// at the end, with the time that passed, and tells whether that was little.
+func (s *session) alone() func(took time.Duration) bool {
+	before, cpus, known := s.lab.Others()
+	return func(took time.Duration) bool {
+		after, _, still := s.lab.Others()
+		return !known || !still || took < othersTime || float64(after-before) <= OthersMost*float64(cpus)*float64(took)
 	}
 }
 

@@ -336,7 +336,7 @@ func (x *run) settle() int {
 	}
 	if n := len(rates); n > 0 {
 		x.rate.Steady = median(rates)
-		x.quiet = x.quiet || 2*n >= len(x.windows)
+		x.quiet = x.quiet || x.alone && 2*n >= len(x.windows)
 	}
 	return len(rates)
 }

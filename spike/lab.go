@@ -41,6 +41,9 @@ type Lab interface {
 	All(fs ...func())                       // runs functions side by side
 	Host(ctx context.Context) error         // a stream's own work before a step
 	Delay() (waited time.Duration, ok bool) // see machine.DelayMeter
+	// Others is for how long others have had the CPUs, and how many there are; see
+	// machine.Others.
+	Others() (busy time.Duration, cpus int, ok bool)
 }
 
 // A Unit is a unit of a lab.
@@ -176,3 +179,6 @@ func (d *Device) Host(ctx context.Context) error { return d.clock.Sleep(ctx, d.p
 
 // Delay is not known: nothing disturbs simulated units in virtual time.
 func (d *Device) Delay() (time.Duration, bool) { return 0, false }
+
+// Others are not known: there are none.
+func (d *Device) Others() (time.Duration, int, bool) { return 0, 0, false }

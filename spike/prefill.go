@@ -223,7 +223,7 @@ func (s *session) prompt(ctx context.Context, r *PrefillResult) (prefillRun, err
 	}
 	defer st.Close()
 	x.record.Reset()
-	done, begin := s.watch(), x.e.Now()
+	alone, done, begin := s.alone(), s.watch(), x.e.Now()
 	if err := s.lab.Host(ctx); err != nil {
 		return one, err
 	}
@@ -237,6 +237,7 @@ func (s *session) prompt(ctx context.Context, r *PrefillResult) (prefillRun, err
 	took := x.e.Now().Sub(begin)
 	one.ms = ms(took)
 	_, one.quiet = done(took)
+	one.quiet = one.quiet && alone(took)
 	if one.line, err = x.timeline(""); err != nil {
 		return one, err
 	}

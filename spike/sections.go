@@ -207,7 +207,7 @@ func (r *Report) methodSection() section {
 	}
 	s.text = []string{
 		fmt.Sprintf("%s, %s, in %.0f s.", r.Began.UTC().Format("2006-01-02 15:04 MST"), where, r.Took.Seconds()),
-		"Schedules were measured in turn. A trial is kept if workers waited for their CPU, added up, for no more than 3 % of its time; where none was kept, all count, of decoding the less disturbed half. Figures are medians. raw.jsonl has every prediction and every measurement in the order in which they were made.",
+		"Schedules were measured in turn. A trial is kept if workers waited for their CPU, added up, for no more than 3 % of its time, and, of runs of 250 ms and more, if other processes had no more than 5 % of the CPUs; where none was kept, all count, of decoding the less disturbed half. Figures are medians. raw.jsonl has every prediction and every measurement in the order in which they were made.",
 	}
 	if r.Version != "" {
 		s.text = append(s.text, r.Version+".")
