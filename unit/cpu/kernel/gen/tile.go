@@ -88,33 +88,56 @@ func (c *vector) dotTile(half bool) {
 		}
 		c.SUBQ(column, k)
 		c.LEAQ(index(k, ks, 4), k)
-		for a := range 4 {
-			c.sumFour(z[4*a:4*a+4], reg.Z21, reg.Z22)
-			c.VMOVUPS(reg.X22, strided(scores, ss, ss3, a, 0))
+		c.sumSixteen(z, reg.Z21)
+		c.VMOVUPS(xmm(z[0]), strided(scores, ss, ss3, 0, 0))
+		for a := 1; a < 4; a++ {
+			c.VEXTRACTF32X4(imm(a), z[0], strided(scores, ss, ss3, a, 0))
 		}
 		c.add(16, scores)
 	})
 	c.end()
 }
 
-// sumFour adds the lanes of four registers, i and i+8, then i+4, i+2 and i+1, and leaves the sums in out.
-func (c *vector) sumFour(acc []reg.Register, t, out reg.Register) {
-	for _, r := range acc {
-		c.VEXTRACTF64X4(imm(1), r, ymm(t))
-		c.VADDPS(ymm(t), ymm(r), ymm(r))
-		c.VEXTRACTF32X4(imm(1), ymm(r), xmm(t))
-		c.VADDPS(xmm(t), xmm(r), xmm(r))
+// sumSixteen adds the lanes of sixteen registers, i and i+8, then i+4, i+2 and i+1, and leaves the sum of z[4*a+i] in lane
+// 4*a+i of z[0].
+func (c *vector) sumSixteen(z []reg.Register, t reg.Register) {
+	// both adds two registers made of parts of a and b, and leaves the sums in a.
+	both := func(a, b reg.Register, shuffle func(first bool, b, a, out reg.Register)) {
+		shuffle(false, b, a, t)
+		shuffle(true, b, a, a)
+		c.VADDPS(t, a, a)
+	}
+	quarters := func(even, odd int) func(bool, reg.Register, reg.Register, reg.Register) {
+		return func(first bool, b, a, out reg.Register) {
+			if first {
+				c.VSHUFF64X2(imm(even), b, a, out)
+			} else {
+				c.VSHUFF64X2(imm(odd), b, a, out)
+			}
+		}
+	}
+	for i := range 4 { // register i becomes four lanes each of the accumulators i, i+4, i+8 and i+12
+		for a := 0; a < 16; a += 8 {
+			both(z[a+i], z[a+i+4], quarters(0x44, 0xee))
+		}
+		both(z[i], z[i+8], quarters(0x88, 0xdd))
 	}
 	for i := 0; i < 4; i += 2 {
-		a, b := xmm(acc[i]), xmm(acc[i+1])
-		c.VMOVLHPS(b, a, xmm(out))
-		c.VMOVHLPS(a, b, xmm(t))
-		c.VADDPS(xmm(t), xmm(out), a)
+		both(z[i], z[i+1], func(first bool, b, a, out reg.Register) {
+			if first {
+				c.VUNPCKLPD(b, a, out)
+			} else {
+				c.VUNPCKHPD(b, a, out)
+			}
+		})
 	}
-	a, b := xmm(acc[0]), xmm(acc[2])
-	c.VSHUFPS(imm(0x88), b, a, xmm(out))
-	c.VSHUFPS(imm(0xdd), b, a, xmm(t))
-	c.VADDPS(xmm(t), xmm(out), xmm(out))
+	both(z[0], z[2], func(first bool, b, a, out reg.Register) {
+		if first {
+			c.VSHUFPS(imm(0x88), b, a, out)
+		} else {
+			c.VSHUFPS(imm(0xdd), b, a, out)
+		}
+	})
 }
 
 func (c *vector) addTile(half bool) {
