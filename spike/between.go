@@ -178,15 +178,18 @@ func (s *session) contention(ctx context.Context, x *rig, a, b string, rows int)
 	if rows > 1 {
 		place = x.prompt
 	}
-	c := &couple{x, rows, [2]*lap{{e: x.e, unit: a, chunks: s.on(place, a, rows)}, {e: x.e, unit: b, chunks: s.on(place, b, rows)}}}
+	c := &couple{x, rows, [2]*lap{
+		{e: x.e, unit: a, chunks: s.on(place, a, rows), time: contentionTime},
+		{e: x.e, unit: b, chunks: s.on(place, b, rows), time: contentionTime},
+	}}
 	if len(c.laps[0].chunks) == 0 || len(c.laps[1].chunks) == 0 {
 		return nil
 	}
 	if err := s.race(ctx, c, contentionLeast, contentionTurns); err != nil {
 		return err
 	}
-	if rows == 1 {
-		s.pairs[[2]string{a, b}] = c
+	if rows == 1 && len(x.units) == 2 {
+		s.pairs[Placement(x.place)] = c
 	}
 	for i, l := range c.laps {
 		out := Contention{Unit: l.unit, With: c.laps[1-i].unit, Rows: rows, Factor: l.factor(contentionTurns), Trials: len(l.beside)}
@@ -299,6 +302,7 @@ type lap struct {
 	s      *engine.Stream
 	unit   string
 	chunks []int
+	time   time.Duration // at least
 
 	alone, beside []lapTurn
 }
@@ -363,7 +367,7 @@ func (l *lap) run(ctx context.Context, working *atomic.Int64, beside bool) ([][]
 		first = 1
 	}
 	for n := 0; ; n++ {
-		if n > first && l.e.Now().Sub(begin) >= contentionTime {
+		if n > first && l.e.Now().Sub(begin) >= l.time {
 			finish()
 			if working.Load() <= 0 {
 				return took, nil
@@ -375,7 +379,7 @@ func (l *lap) run(ctx context.Context, working *atomic.Int64, beside bool) ([][]
 				return nil, err
 			}
 			if counting && n >= first {
-				took[i] = append(took[i], ms(r[0].End.Sub(r[0].Start)))
+				took[i] = append(took[i], ms(r[0].End.Sub(r[0].Start)-r[0].CopyTime)) // handoffs are counted apart
 			}
 		}
 	}

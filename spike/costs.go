@@ -294,13 +294,14 @@ func (c *chain) join(o chain) {
 	c.steps, c.kept = c.steps+o.steps, c.kept+o.kept
 }
 
-// add takes the tasks of a window, but those of its first step.
+// add takes the tasks of the last steps of a window, never those of its first.
 func (c *chain) add(x *rig, steps int) {
 	c.steps += steps
 	var last engine.Record
-	for i, r := range x.record.Records() {
+	records := x.record.Records()
+	for i, r := range records {
 		p := r.Parts[0]
-		if i >= len(x.place) {
+		if i >= max(len(records)-steps*len(x.place), len(x.place)) {
 			c.chunks[r.Chunk] = append(c.chunks[r.Chunk], ms(r.End.Sub(r.Start)))
 			c.in[r.Chunk] = append(c.in[r.Chunk], ms(r.CopyTime-r.CopyOutTime))
 			c.out[r.Chunk] = append(c.out[r.Chunk], ms(r.CopyOutTime))

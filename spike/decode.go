@@ -92,6 +92,11 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 	if err != nil {
 		return r, err
 	}
+	if every > 0 && !s.known {
+		if err := s.warmed(ctx, x, streams[0], prompts[0].Tokens); err != nil {
+			return r, err
+		}
+	}
 	x.record.Reset()
 	times := make([][]time.Time, len(streams))
 	pickers := make([]picker, len(streams))
@@ -155,6 +160,20 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 		r.copies += task.CopyIn + task.CopyOut
 	}
 	return r, nil
+}
+
+// warmed warms an engine up with a stream that has all but the last token of its
+// prompt, and is as it was afterwards.
+func (s *session) warmed(ctx context.Context, x *rig, st *engine.Stream, prompt []int32) error {
+	n := len(prompt) - 1
+	if err := st.Forward(ctx, prompt[n:], engine.Last, func(int, []float32) error { return nil }); err != nil {
+		return err
+	}
+	if err := s.warm(ctx, x, st); err != nil {
+		return err
+	}
+	st.Return(n)
+	return nil
 }
 
 // rates counts tokens. All streams decode between the two times.

@@ -7,16 +7,37 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/plan"
 )
 
 // The speed of a machine drifts by tens of percent in seconds: its clock, other
-// virtual machines on the host. So right before each turn of a schedule some steps
-// of one stream are measured again, with everything on each unit that the schedule
-// uses, and the turn is predicted with the costs as these steps find them.
+// virtual machines on the host. So right before each turn of a schedule the chunks
+// are measured again, on their own, in the engine that runs it, and the turn is
+// predicted with the costs as these find them.
 
 // driftTries is how often that is tried until it was undisturbed.
-const driftTries = 3
+const driftTries = 2
+
+// warmSteps are run, for warmTime at most, before anything is measured that is to
+// be compared: behind a prompt, or after others had their turns, steps of a small
+// model took up to 1.7 times as long at first and became faster for some forty.
+const (
+	warmSteps = 40
+	warmTime  = 250 * time.Millisecond
+)
+
+// warm runs the last step of a stream so often.
+func (s *session) warm(ctx context.Context, x *rig, st *engine.Stream) error {
+	for n, begin := 0, x.e.Now(); n < warmSteps && x.e.Now().Sub(begin) < warmTime; n++ {
+		for i := range x.place {
+			if _, err := x.e.Again(ctx, engine.Rerun{Stream: st, Chunk: i}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // A state is the costs as they are at some moment.
 type state struct {
@@ -30,49 +51,69 @@ func (s *session) now(ctx context.Context, place []string, k several) (state, er
 	if s.known {
 		return out, nil
 	}
-	if k.streams > 1 && s.fit() {
-		var err error
-		if out.costs, err = s.together(ctx, place, k.merge); err != nil {
-			return out, err
-		}
-	}
-	for _, name := range distinct(place) { // what drifts most comes last
-		by, quiet, err := s.drift(ctx, name)
-		if err != nil {
-			return out, fmt.Errorf("steps on %s: %w", name, err)
-		}
-		out.costs, out.quiet = scaled(out.costs, name, by), out.quiet && quiet
-	}
-	return out, nil
-}
-
-// together are the costs with what several streams on a placement mean: gaps, and
-// contention as it is now.
-func (s *session) together(ctx context.Context, place []string, merge int) (*plan.Costs, error) {
-	out := s.costs
-	if merge == 1 {
+	if k.streams > 1 && k.merge == 1 {
 		g, err := s.company(ctx, place)
 		if err != nil {
-			return nil, fmt.Errorf("two streams: %w", err)
+			return out, fmt.Errorf("two streams: %w", err)
 		}
-		out = g.put(out)
+		out.costs = g.put(out.costs)
+	}
+	x, err := s.rigs.get(ctx, place, longestPrompt)
+	if err != nil {
+		return out, err
 	}
 	units := distinct(place)
-	for i, a := range units {
-		for _, b := range units[i+1:] {
-			c := s.pairs[[2]string{a, b}]
-			if c == nil {
-				continue
-			}
-			var err error
-			if c.rig, err = s.rigs.get(ctx, place, longestPrompt); err != nil {
-				return nil, err
-			}
-			if err := s.race(ctx, c, 1, driftTries); err != nil {
-				return nil, fmt.Errorf("contention of %s and %s: %w", a, b, err)
-			}
-			out = beside(out, c)
+	prompt := s.paces[units[0]].prompt
+	streams, err := x.prepare(ctx, slices.Repeat([]Prompt{prompt}, len(units)))
+	defer closeStreams(streams)
+	if err != nil {
+		return out, err
+	}
+	x.e.SetMerge(1)
+	var laps []*lap
+	for i, name := range units {
+		last := prompt.Tokens[len(prompt.Tokens)-1:]
+		if err := streams[i].Forward(ctx, last, engine.Last, func(int, []float32) error { return nil }); err != nil {
+			return out, err
 		}
+		laps = append(laps, &lap{e: x.e, s: streams[i], unit: name, chunks: s.on(place, name, 1), time: contentionTime})
+	}
+	if err := s.warm(ctx, x, streams[0]); err != nil {
+		return out, err
+	}
+	pair := s.pairs[Placement(place)]
+	for try := 0; try < driftTries; try++ {
+		out.quiet = true
+		for i := range laps {
+			quiet, err := s.phase(ctx, x, try, 1, laps[i])
+			if err != nil {
+				return out, err
+			}
+			out.quiet = out.quiet && quiet
+		}
+		if k.streams > 1 && len(laps) == 2 && pair != nil {
+			if _, err := s.phase(ctx, x, try, 1, laps...); err != nil {
+				return out, err
+			}
+		}
+		if out.quiet {
+			break
+		}
+	}
+	for _, l := range laps {
+		now, before := lapTime(l.alone, driftTries), 0.0
+		for _, i := range l.chunks {
+			before += ms(s.costs.Chunks[i].On[l.unit].Rows[0].Time)
+		}
+		by := now / before
+		out.costs = scaled(out.costs, l.unit, by)
+		s.raw.add(Line{Kind: "drift", Unit: l.unit, Placement: Placement(place), Factor: &by, Kept: &out.quiet})
+	}
+	if pair != nil && len(laps) == 2 && k.streams > 1 {
+		for i, l := range laps {
+			pair.laps[i].alone, pair.laps[i].beside = append(pair.laps[i].alone, l.alone...), append(pair.laps[i].beside, l.beside...)
+		}
+		out.costs = beside(out.costs, pair)
 	}
 	return out, nil
 }

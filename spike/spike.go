@@ -110,10 +110,10 @@ type session struct {
 	o     Options
 	rigs  rigs
 	costs *plan.Costs
-	known bool                  // the costs were not measured
-	paces map[string]*pace      // by unit
-	pairs map[[2]string]*couple // of units in decode steps
-	gaps  map[string]*gaps      // by placement
+	known bool               // the costs were not measured
+	paces map[string]*pace   // by unit
+	pairs map[string]*couple // of the two units of a placement, in decode steps
+	gaps  map[string]*gaps   // by placement
 	raw   raw
 	r     *Report
 }
@@ -123,7 +123,7 @@ func Measure(ctx context.Context, l Lab, o Options) (*Report, error) {
 	if err := o.check(l); err != nil {
 		return nil, err
 	}
-	s := &session{lab: l, o: o, costs: l.Costs(), known: l.Costs() != nil, paces: map[string]*pace{}, pairs: map[[2]string]*couple{}, gaps: map[string]*gaps{}, r: &Report{Began: time.Now(), Model: l.Name(), Tokens: o.Tokens}}
+	s := &session{lab: l, o: o, costs: l.Costs(), known: l.Costs() != nil, paces: map[string]*pace{}, pairs: map[string]*couple{}, gaps: map[string]*gaps{}, r: &Report{Began: time.Now(), Model: l.Name(), Tokens: o.Tokens}}
 	s.rigs = s.engines(l)
 	s.r.Base, s.r.Moved, s.r.Still, s.r.Simulated = slices.Clone(o.Base), slices.Clone(o.Moved), o.Still, s.known
 	var err error
@@ -151,7 +151,7 @@ func (s *session) engines(l Lab) rigs {
 		longest = max(longest, len(p.Tokens))
 	}
 	return rigs{
-		lab: l, streams: max(most, 2), context: max(longest+s.o.Tokens+1, longestPrompt+1),
+		lab: l, streams: max(most, 2, len(distinct(s.o.Base)), len(distinct(s.o.Moved))), context: max(longest+s.o.Tokens+1, longestPrompt+1),
 		opening: func(place []string) { s.stage("loading %s on %s", l.Name(), Placement(place)) },
 	}
 }
