@@ -32,7 +32,7 @@ type block struct {
 	err      error
 	finished gate
 
-	submitted time.Time // for an observer
+	submitted time.Time
 }
 
 // rows are cache rows of a layer on their way to another unit.
@@ -63,9 +63,8 @@ func (e *Engine) submit(b *block) error {
 	if !b.s.canReturn(b.pos) {
 		return fmt.Errorf("stream %d: the caches no longer hold what position %d sees; begin it anew", b.s.id, b.pos)
 	}
-	if e.cfg.Observe != nil {
-		b.submitted = b.e.clock.Now()
-	}
+	b.submitted = e.clock.Now()
+	b.s.leaveCompany()
 	b.tasks, b.computes = b.tasks[:0], append(b.computes[:0], make([]*task, len(b.route))...)
 	for i, at := range b.route {
 		b.plan(i, at)

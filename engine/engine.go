@@ -19,7 +19,10 @@
 // When a unit is free and tasks of several streams for the same chunk are
 // waiting in its queue, they run as one, as far as [Config.Merge] and the chunk
 // (see [unit.Limited]) allow: the weights are read once. So that streams meet, of
-// decode tasks that may be merged the one of the earliest chunk goes first.
+// decode tasks that may be merged the one of the earliest chunk goes first. And
+// so that they stay together, a unit with nothing else to do waits for streams
+// whose steps ended with one task to ask for the next ones, for a sixteenth of
+// what the step took at most, unless that is less than 100 µs.
 // Tasks of different units overlap whenever both queues have work. There is no
 // mode for either.
 //

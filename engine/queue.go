@@ -163,7 +163,7 @@ func (e *Engine) serve(q *queue) {
 			}
 			_ = e.wait(context.Background(), &q.wake) // this context never ends
 		}
-		if e.resting(q) {
+		if e.resting(q) || e.lingers(q) {
 			continue
 		}
 		batch = e.pick(q, batch[:0])
@@ -177,6 +177,7 @@ func (e *Engine) serve(q *queue) {
 			}
 			e.leave(t, err)
 		}
+		e.gather(batch, r.End)
 	}
 }
 

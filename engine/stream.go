@@ -24,6 +24,9 @@ type Stream struct {
 	recent []Record
 	blocks int // so far
 	closed bool
+
+	company *company // that its newest step made; nil if none
+	left    bool     // it has gone on since
 }
 
 // ErrContext is the error of a call that would take a stream past its context.
@@ -76,6 +79,7 @@ func (s *Stream) Close() {
 	e := s.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	s.leaveCompany()
 	if len(e.seekers) == 0 || e.closed {
 		e.free = append(e.free, s.slot)
 		return

@@ -50,7 +50,9 @@ type task struct {
 type block struct {
 	s            *stream
 	rows, wanted int
-	left         int // tasks that are not done
+	step         bool  // of decode
+	at           int64 // when it was submitted
+	tasks, left  int   // all, and those that are not done
 }
 
 // newFlow puts all streams at the begin.
@@ -196,6 +198,8 @@ func (f *flow) late() bool {
 
 // submit makes the tasks of a block and queues those that can start.
 func (f *flow) submit(b *block) {
+	b.at = f.now
+	b.s.leaveCompany(f)
 	tasks := make([]*task, len(f.c.Chunks))
 	last := b.s.last
 	for i := range f.c.Chunks {
@@ -206,6 +210,7 @@ func (f *flow) submit(b *block) {
 		}
 		t := &task{b: b, chunk: i}
 		tasks[i] = t
+		b.tasks++
 		b.left++
 		if computes {
 			for _, src := range x.Takes {
@@ -260,8 +265,17 @@ func (f *flow) enqueue(t *task) {
 // add puts a task into a unit's queue.
 func (f *flow) add(u *station, t *task) {
 	u.queue = append(u.queue, t)
+	f.rouse(u)
+}
+
+// rouse wakes a unit that waits.
+func (f *flow) rouse(u *station) {
 	if !u.idle {
 		return
+	}
+	if u.lingering {
+		u.lingering = false
+		f.asleep = slices.DeleteFunc(f.asleep, func(x sleeper) bool { return x.who == actor(u) })
 	}
 	u.idle, u.woken = false, true
 	x := f.c.Units[u.index]

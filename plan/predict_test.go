@@ -291,8 +291,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// Of streams that were merged one comes late, so that they are merged no more,
-// unless both wait for a third.
+// Of streams that were merged one comes late. If that is for longer than a unit
+// waits for it they are merged no more, unless both wait for a third.
 func TestLateApart(t *testing.T) {
 	c := &plan.Costs{Units: []plan.Unit{{Name: "a"}}, Chunks: []plan.Chunk{{Name: "x", On: map[string]plan.Cost{
 		"a": {Rows: []plan.Sample{{N: 1, Time: ms(2)}}, Streams: plan.Linear(ms(2), ms(0.5))}}}}}
@@ -303,8 +303,10 @@ func TestLateApart(t *testing.T) {
 		want    float64
 	}{
 		{0, 2, 4 * 2.5},
-		// 2.5 together, then one after the other: 4.5, 6.5 (which had come at 3), 8.5 ...
-		{0.5, 2, 2.5 + 6*2},
+		// The unit waits for the second for 2.5/16 at most.
+		{0.125, 2, 4*2.5 + 3*0.125},
+		// 2.5 together and waited in vain, then one after the other: 4.65625, 6.65625 ...
+		{0.5, 2, 2.5 + 2.5/16 + 6*2},
 		{0, 4, 4 * 3.5},
 	} {
 		c.Late = ms(x.late)

@@ -2,24 +2,25 @@ package plan
 
 // A station is a unit: its queue and what it has in hand.
 type station struct {
-	index   int // in Costs.Units
-	place   int // in flow.units
-	driver  *driver
-	queue   []*task
-	idle    bool  // waits for a task
-	since   int64 // when it began to
-	woken   bool  // for the next batch
-	before  int   // chunk that it computed last; -1 is none
-	batch   []*task
-	rows    []int   // of the batch's parts
-	parts   []int64 // what is left to do for the batch, in turn
-	asked   bool    // for the driver
-	running bool
-	left    int64        // of the part in hand, at full speed
-	rate    float64      // of full speed
-	class   int          // of the batch: 0 decode, 1 prefill
-	slowed  [][2]float64 // by station at work beside it, then class
-	busy    int64
+	index     int // in Costs.Units
+	place     int // in flow.units
+	driver    *driver
+	queue     []*task
+	idle      bool  // waits for a task
+	lingering bool  // for streams, though it has tasks; see company
+	since     int64 // when it began to
+	woken     bool  // for the next batch
+	before    int   // chunk that it computed last; -1 is none
+	batch     []*task
+	rows      []int   // of the batch's parts
+	parts     []int64 // what is left to do for the batch, in turn
+	asked     bool    // for the driver
+	running   bool
+	left      int64        // of the part in hand, at full speed
+	rate      float64      // of full speed
+	class     int          // of the batch: 0 decode, 1 prefill
+	slowed    [][2]float64 // by station at work beside it, then class
+	busy      int64
 }
 
 // A driver runs one thing at a time, first come, first served.
@@ -30,6 +31,9 @@ type driver struct {
 
 // resume goes on with what is in hand, and then with the queue.
 func (u *station) resume(f *flow) {
+	if u.lingering { // for long enough
+		u.idle, u.lingering = false, false
+	}
 	for {
 		if u.running {
 			u.running = false
@@ -46,11 +50,15 @@ func (u *station) resume(f *flow) {
 		for _, t := range u.batch {
 			f.leave(t)
 		}
+		f.gather(u.batch)
 		f.waker = nil
 		again := len(u.batch) > 0
 		u.batch = u.batch[:0]
 		if len(u.queue) == 0 {
 			u.idle, u.since = true, f.now
+			return
+		}
+		if u.lingers(f) {
 			return
 		}
 		if u.pick(f); again && len(u.parts) > 0 {
@@ -122,16 +130,12 @@ func (u *station) pick(f *flow) {
 // next is the index of the task to run next: the first, but of decode tasks that
 // may be merged the one of the earliest chunk, so that streams meet.
 func (u *station) next(f *flow) int {
-	joins := func(t *task) bool {
-		cost := f.c.Chunks[t.chunk].On[f.s.Placement[t.chunk]]
-		return t.b.rows == 1 && limit(f.s.Streams, f.s.Merge, cost.most()) > 1
-	}
 	best := 0
 	for i, t := range u.queue {
-		if !joins(u.queue[0]) {
+		if !f.joins(u.queue[0]) {
 			break
 		}
-		if joins(t) && t.chunk < u.queue[best].chunk {
+		if f.joins(t) && t.chunk < u.queue[best].chunk {
 			best = i
 		}
 	}

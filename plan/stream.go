@@ -12,6 +12,9 @@ type stream struct {
 	last   []*task // newest task of each chunk
 	lines  []line  // by unit
 	times  []int64 // of its tokens
+
+	company *company // that its newest step made
+	left    bool     // it has gone on since
 }
 
 // resume goes on until the stream has to wait.
@@ -40,7 +43,7 @@ func (s *stream) resume(f *flow) {
 		for s.prompt > 0 && len(s.flying) < len(f.units) {
 			n := min(s.prompt, f.s.Block)
 			s.prompt -= n
-			b := &block{s: s, rows: n}
+			b := &block{s: s, rows: n, step: len(s.times) > 0 || f.w.Prompt == 1}
 			if s.prompt == 0 {
 				b.wanted = 1
 			}
@@ -57,6 +60,7 @@ func (s *stream) resume(f *flow) {
 		}
 		s.times = append(s.times, f.now)
 		if len(s.times) == f.w.Tokens {
+			s.leaveCompany(f)
 			f.part()
 			return
 		}
