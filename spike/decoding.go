@@ -121,6 +121,10 @@ func (s *session) decoding(ctx context.Context) error {
 	}
 	for _, r := range all {
 		r.compare(s.lab, want)
+		for i := range r.runs {
+			f := &r.runs[i].forecast
+			f.quiet = f.quiet && s.steady(f.look)
+		}
 		r.finish()
 		s.r.Results = append(s.r.Results, *r)
 	}
@@ -270,6 +274,7 @@ type forecast struct {
 	rate    Rate
 	overlap float64
 	quiet   bool // what it rests on was measured undisturbed
+	look    int  // number of the session's look that it rests on
 }
 
 // predict predicts a turn of a schedule with the costs as they are now.
@@ -282,7 +287,8 @@ func (s *session) predict(ctx context.Context, r *Result, turn int) (forecast, e
 	if err != nil {
 		return forecast{}, err
 	}
-	out := forecast{Rate{p.Aggregate, p.Steady}, p.Overlap, is.quiet}
+	out := forecast{Rate{p.Aggregate, p.Steady}, p.Overlap, is.quiet, len(s.looks)}
+	s.looks = append(s.looks, is.by)
 	s.raw.add(Line{Kind: "prediction", What: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(turn), Rate: &out.rate, Overlap: &out.overlap, Kept: &out.quiet})
 	return out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -42,12 +43,37 @@ func (s *session) warm(ctx context.Context, x *rig, st *engine.Stream) error {
 // A state is the costs as they are at some moment.
 type state struct {
 	costs *plan.Costs
-	quiet bool // they were measured undisturbed
+	quiet bool   // they were measured undisturbed
+	by    speeds // how they were found
+}
+
+// Speeds are how many times as long the steps of units took at some moment as when
+// the costs were measured.
+type speeds map[string]float64
+
+// steadyMost is by how much the speed of a unit may differ between the look before
+// a turn and the next one for the turn to count as undisturbed: a prediction
+// cannot know that another guest of the host began something meanwhile.
+const steadyMost = 0.05
+
+// steady reports whether the units of look i were as fast at their next ones.
+func (s *session) steady(i int) bool {
+	for unit, by := range s.looks[i] {
+		for _, later := range s.looks[i+1:] {
+			if next, ok := later[unit]; ok {
+				if math.Abs(next/by-1) > steadyMost {
+					return false
+				}
+				break
+			}
+		}
+	}
+	return true
 }
 
 // now measures how the machine is for a placement and so many streams.
 func (s *session) now(ctx context.Context, place []string, k several) (state, error) {
-	out := state{s.costs, true}
+	out := state{s.costs, true, speeds{}}
 	if s.known {
 		return out, nil
 	}
@@ -64,18 +90,25 @@ func (s *session) now(ctx context.Context, place []string, k several) (state, er
 	}
 	units := distinct(place)
 	prompt := s.paces[units[0]].prompt
-	streams, err := x.prepare(ctx, slices.Repeat([]Prompt{prompt}, len(units)))
+	n := len(units)
+	joined := n == 1 && k.streams > 1 && k.merge == 0
+	if joined {
+		n = k.streams
+	}
+	streams, err := x.prepare(ctx, slices.Repeat([]Prompt{prompt}, n))
 	defer closeStreams(streams)
 	if err != nil {
 		return out, err
 	}
 	x.e.SetMerge(1)
 	var laps []*lap
-	for i, name := range units {
+	for _, st := range streams {
 		last := prompt.Tokens[len(prompt.Tokens)-1:]
-		if err := streams[i].Forward(ctx, last, engine.Last, func(int, []float32) error { return nil }); err != nil {
+		if err := st.Forward(ctx, last, engine.Last, func(int, []float32) error { return nil }); err != nil {
 			return out, err
 		}
+	}
+	for i, name := range units {
 		laps = append(laps, &lap{e: x.e, s: streams[i], unit: name, chunks: s.on(place, name, 1), time: contentionTime})
 	}
 	if err := s.warm(ctx, x, streams[0]); err != nil {
@@ -106,7 +139,7 @@ func (s *session) now(ctx context.Context, place []string, k several) (state, er
 			before += ms(s.costs.Chunks[i].On[l.unit].Rows[0].Time)
 		}
 		by := now / before
-		out.costs = scaled(out.costs, l.unit, by)
+		out.costs, out.by[l.unit] = scaled(out.costs, l.unit, by), by
 		s.raw.add(Line{Kind: "drift", Unit: l.unit, Placement: Placement(place), Factor: &by, Kept: &out.quiet})
 	}
 	if pair != nil && len(laps) == 2 && k.streams > 1 {
@@ -115,7 +148,46 @@ func (s *session) now(ctx context.Context, place []string, k several) (state, er
 		}
 		out.costs = beside(out.costs, pair)
 	}
+	if joined {
+		if out.costs, err = s.joined(ctx, x, out.costs, streams); err != nil {
+			return out, err
+		}
+	}
 	return out, nil
+}
+
+// joined are costs with the tasks of a row of each of some streams on one unit as
+// they are now: they need more arithmetic than those of one, so they do not drift
+// alike. (On several units rows would be handed over as well.)
+func (s *session) joined(ctx context.Context, x *rig, costs *plan.Costs, streams []*engine.Stream) (*plan.Costs, error) {
+	k := several{len(streams), 0}
+	took, most := make([][]float64, len(x.place)), make([]int, len(x.place))
+	for n, begin := 0, x.e.Now(); n == 0 || x.e.Now().Sub(begin) < contentionTime; n++ {
+		for i := range x.place {
+			d, m, err := k.run(ctx, x, streams, i)
+			if err != nil {
+				return nil, err
+			}
+			took[i], most[i] = append(took[i], d), m
+		}
+	}
+	out := *costs
+	out.Chunks = slices.Clone(costs.Chunks)
+	for i, unit := range x.place {
+		if most[i] < k.streams {
+			continue
+		}
+		c := out.Chunks[i].On[unit]
+		c.Streams = slices.Clone(c.Streams)
+		for j := range c.Streams {
+			if c.Streams[j].N == k.streams {
+				c.Streams[j].Time = milliseconds(median(took[i]))
+			}
+		}
+		out.Chunks[i].On = maps.Clone(out.Chunks[i].On)
+		out.Chunks[i].On[unit] = c
+	}
+	return &out, nil
 }
 
 // drift measures steps on a unit and returns how many times as long they take as
@@ -154,7 +226,7 @@ func (s *session) drift(ctx context.Context, unit string) (by float64, quiet boo
 
 // nowPrompt measures how the machine is for blocks of a prompt on a placement.
 func (s *session) nowPrompt(ctx context.Context, place []string) (state, error) {
-	out := state{s.costs, true}
+	out := state{s.costs, true, nil}
 	if s.known {
 		return out, nil
 	}

@@ -114,6 +114,7 @@ type session struct {
 	paces map[string]*pace   // by unit
 	pairs map[string]*couple // of the two units of a placement, in decode steps
 	gaps  map[string]*gaps   // by placement
+	looks []speeds           // one before each turn
 	raw   raw
 	r     *Report
 }
