@@ -21,8 +21,8 @@ const Noise = 0.01
 // A Verdict is what follows from the measurements.
 type Verdict struct {
 	// Overlap is the capability of the pair of units: strong, meaningful, partial
-	// or none, by Factor, the median of the kinds of prompt. Control is the same
-	// pair on one unit.
+	// or none, by Factor, the median of the kinds of prompt, or unclear where one
+	// of the chunks is ten times as long. Control is the same pair on one unit.
 	Overlap string   `json:"overlap"`
 	Factor  float64  `json:"overlap_factor"`
 	Control *float64 `json:"control_overlap_factor"`
@@ -74,7 +74,9 @@ func (s *session) judge() {
 	v.Overlap = "not measured"
 	if len(factors) > 0 {
 		v.Factor = median(factors)
-		v.Overlap = probe.Verdict(v.Factor)
+		if v.Overlap = probe.Verdict(v.Factor); r.isLopsided() {
+			v.Overlap = "unclear"
+		}
 	}
 	for _, n := range s.o.Streams {
 		x := r.standing(n)
@@ -92,6 +94,15 @@ func (s *session) judge() {
 	}
 	v.Prefill = r.Prefill.verdict()
 	v.Lines = r.lines()
+}
+
+// isLopsided reports whether one of the probed chunks is much longer.
+func (r *Report) isLopsided() bool {
+	if len(r.Overlaps) == 0 {
+		return false
+	}
+	o := r.Overlaps[0]
+	return max(o.AMS, o.BMS) > lopsided*min(o.AMS, o.BMS)
 }
 
 func abs(x float64) float64 { return max(x, -x) }
@@ -188,10 +199,9 @@ func (r *Report) lines() []string {
 	default:
 		say("Overlap capability%s: %s (%.2f).", a, v.Overlap, v.Factor)
 	}
-	if len(r.Overlaps) > 0 {
-		if o := r.Overlaps[0]; max(o.AMS, o.BMS) > lopsided*min(o.AMS, o.BMS) {
-			say("%s and %s differ so much in length that the factor, which is relative to the shorter one, tells little: the noise of the longer one is as large.", o.A, o.B)
-		}
+	if r.isLopsided() {
+		o := r.Overlaps[0]
+		say("%s and %s differ so much in length that the factor, which is relative to the shorter one, tells little: the noise of the longer one is as large.", o.A, o.B)
 	}
 	say("Usable by one stream: %.2f: %s.", r.Usable, r.Why)
 	for _, x := range v.ByStreams {
