@@ -28,7 +28,7 @@ type Contention struct {
 const (
 	contentionTime  = 25 * time.Millisecond
 	contentionLeast = 6 // turns
-	contentionTurns = 40
+	contentionTurns = 16
 	contentionMost  = 4 * time.Second
 )
 

@@ -25,7 +25,7 @@ const driftTries = 2
 // model took up to 1.7 times as long at first and became faster for some forty.
 const (
 	warmSteps = 40
-	warmTime  = 250 * time.Millisecond
+	warmTime  = 150 * time.Millisecond
 )
 
 // warm runs the last step of a stream so often.
