@@ -35,7 +35,8 @@ type Costs struct {
 	// Late is how much longer it takes until a stream, or a unit that had nothing
 	// to do, goes on, if the unit that was awaited has other work to go on with, or
 	// has woken another stream or unit before: it has no thread to hand over then,
-	// and another one has to be found. So streams that were merged come apart.
+	// and another one has to be found. So streams that were merged
+	// come apart where that is longer than a unit waits for them (see company).
 	Late   time.Duration
 	Wanted int // most rows of a task whose logits are wanted; 0 is no limit
 }

@@ -208,7 +208,7 @@ func TestProductsAgree(t *testing.T) {
 				rng := rand.New(rand.NewPCG(2, uint64(typ)))
 				block := typ.BlockSize()
 				for _, c := range []struct{ rows, cols, n int }{
-					{1, block, 1}, {16, 3 * max(block, 32), 1}, {50, 4 * max(block, 32), 31}, {33, max(block, 96), 16}, {64, 768, 5}, {37, max(block, 64), 53},
+					{1, block, 1}, {16, 3 * max(block, 32), 1}, {50, 4 * max(block, 32), 31}, {33, max(block, 96), 16}, {64, 768, 5}, {37, max(block, 64), 53}, {274, 768, 33},
 				} {
 					data := weights(rng, typ, c.rows, c.cols)
 					x := activations(rng, c.n, c.cols+5, c.cols)
