@@ -78,7 +78,7 @@ func (s *session) now(ctx context.Context, place []string, k several) (state, er
 		return out, nil
 	}
 	if k.streams > 1 && k.merge == 1 {
-		g, err := s.company(ctx, place)
+		g, err := s.gapsOf(ctx, place)
 		if err != nil {
 			return out, fmt.Errorf("two streams: %w", err)
 		}

@@ -26,11 +26,11 @@ func (g *gaps) of(x []float64) float64 {
 	return quartile(x)
 }
 
-// companyWindows is how many windows gaps are taken from.
-const companyWindows = 6
+// gapWindows is how many windows gaps are taken from.
+const gapWindows = 6
 
-// company measures the gaps of two streams on a placement, once.
-func (s *session) company(ctx context.Context, place []string) (*gaps, error) {
+// gapsOf measures the gaps of two streams on a placement, once.
+func (s *session) gapsOf(ctx context.Context, place []string) (*gaps, error) {
 	name := Placement(place)
 	if g := s.gaps[name]; g != nil {
 		return g, nil
@@ -42,7 +42,7 @@ func (s *session) company(ctx context.Context, place []string) (*gaps, error) {
 	p := s.paces[place[0]]
 	g, loud := newGaps(), newGaps()
 	begin, kept := x.e.Now(), 0
-	for w := 0; w < companyWindows && (w < windowLeast || x.e.Now().Sub(begin) < stepsTime); w++ {
+	for w := 0; w < gapWindows && (w < windowLeast || x.e.Now().Sub(begin) < stepsTime); w++ {
 		r, err := s.decode(ctx, x, []Prompt{p.prompt, p.prompt}, p.steps+1, 1, 0)
 		if err != nil {
 			return nil, err
