@@ -16,12 +16,13 @@ type threadDelay struct {
 	id     int
 	file   *os.File
 	waited time.Duration
+	ran    time.Duration
 	cpus   int // that it may use
 	seen   bool
 }
 
-// Read is how long threads have waited so far, never less than before unless the
-// first thread was pinned since; false if the system does not tell.
+// Read is how long threads have waited so far, never less than before; false if
+// the system does not tell.
 func (m *DelayMeter) Read() (time.Duration, bool) {
 	dir, err := os.Open(taskFolder)
 	if err != nil {
@@ -42,24 +43,30 @@ func (m *DelayMeter) Read() (time.Duration, bool) {
 	for name, t := range m.threads {
 		pinned := t.cpus < m.allowed
 		m.pinned = m.pinned || pinned
-		sum[0] += t.waited
-		if pinned {
-			sum[1] += t.waited
-		}
+		sum.add(t, pinned)
 		if t.seen {
 			continue
 		}
-		m.ended[0] += t.waited
-		if pinned {
-			m.ended[1] += t.waited
-		}
+		m.ended.add(t, pinned)
 		t.file.Close()
 		delete(m.threads, name)
 	}
+	more := sum.all - m.last.all
 	if m.pinned {
-		return sum[1], true
+		more = sum.pinned - m.last.pinned - (sum.own - m.last.own)
 	}
-	return sum[0], len(m.threads) > 0
+	m.last = sum
+	m.counted += max(more, 0)
+	return m.counted, len(m.threads) > 0 || m.pinned
+}
+
+func (d *delays) add(t *threadDelay, pinned bool) {
+	d.all += t.waited
+	if pinned {
+		d.pinned += t.waited
+	} else {
+		d.own += t.ran
+	}
 }
 
 // begin prepares a reading.
@@ -92,14 +99,17 @@ func (m *DelayMeter) thread(name string) *threadDelay {
 	return t
 }
 
-// read reads how long the thread has waited, and how many CPUs it may use.
+// read reads how long the thread has waited and run, and how many CPUs it may use.
 func (t *threadDelay) read() {
 	var buffer [128]byte
 	n, _ := t.file.ReadAt(buffer[:], 0)
 	fields := bytes.Fields(buffer[:n]) // time on a CPU, time waiting for one, slices
-	if len(fields) >= 2 {
-		if ns, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
-			t.waited = max(t.waited, time.Duration(ns))
+	for i, to := range []*time.Duration{&t.ran, &t.waited} {
+		if i >= len(fields) {
+			break
+		}
+		if ns, err := strconv.ParseInt(string(fields[i]), 10, 64); err == nil {
+			*to = max(*to, time.Duration(ns))
 		}
 	}
 	var set unix.CPUSet

@@ -33,8 +33,22 @@ func TestDelayMeter(t *testing.T) {
 	}
 }
 
-// Two pinned threads that share a CPU wait for each other, and that is counted.
+// Two pinned threads that share a CPU wait for each other, and that is counted;
+// but not as much of it as another thread of the process ran.
 func TestDelayMeterPinned(t *testing.T) {
+	const each = 50 * time.Millisecond
+	if waited := sharing(t, each, 0); waited < each/2 {
+		t.Errorf("two threads that shared a CPU for %v waited %v", each, waited)
+	}
+	if waited := sharing(t, each, 3*each); waited > each/4 {
+		t.Errorf("while another thread ran for %v, two threads that shared a CPU for %v are told to have waited for others for %v", 3*each, each, waited)
+	}
+}
+
+// sharing lets two threads that are pinned to one CPU run for so long each, and
+// one that is not pinned for as long as other says, and returns what a meter
+// counts meanwhile.
+func sharing(t *testing.T, each, other time.Duration) time.Duration {
 	cpus, err := Affinity()
 	if err != nil {
 		t.Fatal(err)
@@ -44,21 +58,25 @@ func TestDelayMeterPinned(t *testing.T) {
 	}
 	var m DelayMeter
 	defer m.Close()
-	const each = 50 * time.Millisecond
 	start, done, end := make(chan bool), make(chan error), make(chan bool)
-	for range 2 {
+	defer close(end)
+	threads := []time.Duration{each, each, other}
+	for i, d := range threads {
 		go func() {
 			runtime.LockOSThread()
-			err := Pin(cpus[:1])
+			var err error
+			if i < 2 {
+				err = Pin(cpus[:1])
+			}
 			done <- err
 			<-start
-			for begin := time.Now(); err == nil && time.Since(begin) < each; {
+			for begin := time.Now(); err == nil && time.Since(begin) < d; {
 			}
 			done <- nil
 			<-end // the thread is there when it is read
 		}()
 	}
-	for range 2 {
+	for range threads {
 		if err := <-done; err != nil {
 			t.Skip(err)
 		}
@@ -68,13 +86,11 @@ func TestDelayMeterPinned(t *testing.T) {
 		t.Fatalf("%v: pinned threads were not found", ok)
 	}
 	close(start)
-	<-done
-	<-done
-	after, _ := m.Read()
-	close(end)
-	if after-before < each/2 {
-		t.Errorf("two threads that shared a CPU for %v waited %v", each, after-before)
+	for range threads {
+		<-done
 	}
+	after, _ := m.Read()
+	return after - before
 }
 
 func BenchmarkDelayMeter(b *testing.B) {

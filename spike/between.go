@@ -27,7 +27,8 @@ type Contention struct {
 // both together, for a short while, until some were undisturbed.
 const (
 	contentionTime  = 25 * time.Millisecond
-	contentionLeast = 6 // turns
+	contentionLaps  = 50 // at most
+	contentionLeast = 6  // turns
 	contentionTurns = 16
 	contentionMost  = 4 * time.Second
 )
@@ -179,8 +180,7 @@ func (s *session) contention(ctx context.Context, x *rig, a, b string, rows int)
 		place = x.prompt
 	}
 	c := &couple{x, rows, [2]*lap{
-		{e: x.e, unit: a, chunks: s.on(place, a, rows), time: contentionTime},
-		{e: x.e, unit: b, chunks: s.on(place, b, rows), time: contentionTime},
+		s.lap(x, place, a, rows), s.lap(x, place, b, rows),
 	}}
 	if len(c.laps[0].chunks) == 0 || len(c.laps[1].chunks) == 0 {
 		return nil
@@ -283,6 +283,17 @@ func (s *session) slow(c Contention) {
 	} else {
 		s.costs.Contention[i].Prefill = c.Factor
 	}
+}
+
+// lap is the tasks of a unit for contentionTime, or contentionLaps of short ones.
+func (s *session) lap(x *rig, place []string, unit string, rows int) *lap {
+	l := &lap{e: x.e, unit: unit, chunks: s.on(place, unit, rows)}
+	var once time.Duration
+	for _, i := range l.chunks {
+		once += time.Duration(rows) * s.costs.Chunks[i].On[unit].Rows[0].Time
+	}
+	l.time = min(contentionTime, contentionLaps*once)
+	return l
 }
 
 // on lists the chunks of a unit that have something to do in a block of rows.

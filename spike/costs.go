@@ -234,7 +234,7 @@ func (s *session) paceOf(ctx context.Context, x *rig) (*pace, error) {
 	const warmup = 3
 	p := s.lab.Prompts()[0]
 	first := Prompt{p.Category, p.Name, p.Tokens[:1]}
-	r, err := s.decode(ctx, x, []Prompt{first}, warmup, 1, 0)
+	r, err := s.decode(ctx, x, []Prompt{first}, warmup, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (s *session) window(ctx context.Context, x *rig, p *pace, trial int, to *ch
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	r, err := s.decode(ctx, x, []Prompt{p.prompt}, p.steps+1, 1, 0) // the first one begins in a unit at rest
+	r, err := s.decode(ctx, x, []Prompt{p.prompt}, p.steps+1, 1) // the first one begins in a unit at rest
 	if err != nil {
 		return false, err
 	}

@@ -82,21 +82,21 @@ type window struct {
 }
 
 // decode generates n tokens in a stream for each prompt, all at once. Prompts
-// are evaluated before, untimed. The run is looked at in windows of so long,
-// unless that is 0.
-func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge int, every time.Duration) (run, error) {
-	var r run
-	x.e.SetMerge(merge)
+// are evaluated before, untimed.
+func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge int) (run, error) {
 	streams, err := x.prepare(ctx, prompts)
 	defer closeStreams(streams)
 	if err != nil {
-		return r, err
+		return run{}, err
 	}
-	if every > 0 && !s.known {
-		if err := s.warmed(ctx, x, streams[0], prompts[0].Tokens); err != nil {
-			return r, err
-		}
-	}
+	return s.generate(ctx, x, streams, prompts, n, merge, 0)
+}
+
+// generate is decode with streams that have all but the last token of their
+// prompts. The run is looked at in windows of so long, unless that is 0.
+func (s *session) generate(ctx context.Context, x *rig, streams []*engine.Stream, prompts []Prompt, n, merge int, every time.Duration) (run, error) {
+	var r run
+	x.e.SetMerge(merge)
 	x.record.Reset()
 	times := make([][]time.Time, len(streams))
 	pickers := make([]picker, len(streams))
@@ -160,20 +160,6 @@ func (s *session) decode(ctx context.Context, x *rig, prompts []Prompt, n, merge
 		r.copies += task.CopyIn + task.CopyOut
 	}
 	return r, nil
-}
-
-// warmed warms an engine up with a stream that has all but the last token of its
-// prompt, and is as it was afterwards.
-func (s *session) warmed(ctx context.Context, x *rig, st *engine.Stream, prompt []int32) error {
-	n := len(prompt) - 1
-	if err := st.Forward(ctx, prompt[n:], engine.Last, func(int, []float32) error { return nil }); err != nil {
-		return err
-	}
-	if err := s.warm(ctx, x, st); err != nil {
-		return err
-	}
-	st.Return(n)
-	return nil
 }
 
 // rates counts tokens. All streams decode between the two times.

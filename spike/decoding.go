@@ -13,19 +13,21 @@ import (
 	"github.com/tandemrun/tandem/trace"
 )
 
-// A Result is a schedule of decoding, predicted and measured. Figures are those of
-// the median run by its steady rate, of the runs kept; the prediction is that of its
-// turn.
+// A Result is a schedule of decoding, predicted and measured. Figures are medians
+// of the runs kept, each of which has a prediction of its own.
 type Result struct {
-	Role             string  `json:"role"` // base, moved, or single: everything on another unit
-	Placement        string  `json:"placement"`
-	Streams          int     `json:"streams"`
-	Merge            int     `json:"merge"` // as --merge: 1 keeps streams apart, 0 joins those that wait for a chunk
-	Merged           int     `json:"most_streams_in_a_task"`
-	Predicted        Rate    `json:"predicted_tok_s"`
-	Measured         Rate    `json:"measured_tok_s"`
-	Ratio            float64 `json:"measured_to_predicted"` // of the steady rates; 0 if none is predicted
-	Cold             float64 `json:"cold_ms"`               // the first token since the chunks were loaded, apart from all else
+	Role      string  `json:"role"` // base, moved, or single: everything on another unit
+	Placement string  `json:"placement"`
+	Streams   int     `json:"streams"`
+	Merge     int     `json:"merge"` // as --merge: 1 keeps streams apart, 0 joins those that wait for a chunk
+	Merged    int     `json:"most_streams_in_a_task"`
+	Predicted Rate    `json:"predicted_tok_s"`
+	Measured  Rate    `json:"measured_tok_s"`
+	Ratio     float64 `json:"measured_to_predicted"` // of each run's steady rates; 0 if none is predicted
+	// FromChunks is predicted from what was measured of the chunks, with no look at
+	// the schedule.
+	FromChunks       Rate    `json:"predicted_from_chunks_tok_s"`
+	Cold             float64 `json:"cold_ms"` // the first token since the chunks were loaded, apart from all else
 	PredictedOverlap float64 `json:"predicted_overlap"`
 	Overlap          float64 `json:"realised_overlap"`
 	// TokensEqual and LogitsEqual compare every stream of every trial with a
@@ -115,16 +117,20 @@ func (s *session) single() string {
 // predicted.
 func (s *session) decoding(ctx context.Context) error {
 	all := s.schedules()
+	for _, r := range all {
+		p, err := s.flow(s.costs, r)
+		if err != nil {
+			return fmt.Errorf("predicting %s: %w", r.title(), err)
+		}
+		r.FromChunks = Rate{p.Aggregate, p.Steady}
+		s.raw.add(Line{Kind: "prediction", What: "from chunks", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Rate: &r.FromChunks, Overlap: &p.Overlap})
+	}
 	want, err := s.turns(ctx, &s.rigs, all, s.o.Trials)
 	if err != nil {
 		return err
 	}
 	for _, r := range all {
 		r.compare(s.lab, want)
-		for i := range r.runs {
-			f := &r.runs[i].forecast
-			f.quiet = f.quiet && s.steady(f.look)
-		}
 		r.finish()
 		s.r.Results = append(s.r.Results, *r)
 	}
@@ -159,30 +165,12 @@ func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials i
 				k := (t + i) % len(ps)
 				picks, prompts = append(picks, k), append(prompts, ps[k])
 			}
-			var every time.Duration // on another lab times are of no interest
-			var expected forecast
-			if rigs.lab == s.lab {
-				if expected, err = s.predict(ctx, r, t); err != nil {
-					return nil, fmt.Errorf("predicting %s: %w", r.title(), err)
-				}
-				every = expected.window(r.Streams)
+			turn := turn{r: r, x: x, number: t, prompts: prompts, picks: picks}
+			if err := s.turn(ctx, &turn, rigs.lab, again); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.title(), err)
 			}
-			for n, begin := 0, x.e.Now(); n == 0 || again && n < mostRuns && x.e.Now().Sub(begin) < turnTime; n++ {
-				one, err := s.decode(ctx, x, prompts, s.o.Tokens, r.Merge, every)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", r.title(), err)
-				}
-				one.forecast = expected
-				r.runs, r.picks = append(r.runs, one), append(r.picks, picks)
-				if r.Role == roleBase && r.Streams == 1 && want[picks[0]] == nil {
-					want[picks[0]] = one.marks[0]
-				}
-				l := Line{Kind: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(t), Category: ps[picks[0]].Category,
-					MS: number(ms(one.wall)), Rate: &one.rate, Overlap: &one.overlap, DelayMS: number(ms(one.delay)), Kept: &one.quiet, Copied: one.copied, Passed: one.passed}
-				if rigs.lab != s.lab {
-					l.Model = rigs.lab.Name()
-				}
-				s.raw.add(l)
+			if one := r.runs[len(r.runs)-1]; r.Role == roleBase && r.Streams == 1 && want[picks[0]] == nil {
+				want[picks[0]] = one.marks[0]
 			}
 		}
 	}
@@ -194,7 +182,7 @@ func (s *session) turns(ctx context.Context, rigs *rigs, all []*Result, trials i
 		if want[i] != nil {
 			continue
 		}
-		one, err := s.decode(ctx, x, []Prompt{p}, s.o.Tokens, 1, 0)
+		one, err := s.decode(ctx, x, []Prompt{p}, s.o.Tokens, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -254,11 +242,81 @@ func (r *Result) compare(l Lab, want [][]mark) {
 // most mostRuns: runs of a small model are over before anything can be told. A
 // schedule that took slowTime in slowTurns turns has no more of them.
 const (
-	turnTime  = 100 * time.Millisecond
+	turnTime  = 200 * time.Millisecond
 	mostRuns  = 8
 	slowTime  = 8 * time.Second
 	slowTurns = 2
 )
+
+// A turn is one of a schedule.
+type turn struct {
+	r       *Result
+	x       *rig
+	number  int
+	prompts []Prompt
+	picks   []int // which prompts they are
+	streams []*engine.Stream
+	costs   *plan.Costs
+}
+
+// turn takes one on a lab. Of real units it is several runs, each with a look at
+// the schedule before and one behind the last.
+func (s *session) turn(ctx context.Context, t *turn, l Lab, several bool) (err error) {
+	own := l == s.lab
+	t.costs = s.costs
+	if several && t.r.Streams > 1 {
+		if t.costs, err = s.contended(ctx, t.x.place); err != nil {
+			return fmt.Errorf("contention: %w", err)
+		}
+	}
+	t.streams, err = t.x.prepare(ctx, t.prompts)
+	defer func() { closeStreams(t.streams) }()
+	if err != nil {
+		return err
+	}
+	is := state{t.costs, true, nil}
+	first := len(t.r.runs)
+	for n, begin := 0, t.x.e.Now(); n == 0 || several && n < mostRuns && t.x.e.Now().Sub(begin) < turnTime; n++ {
+		if several {
+			if is, err = s.now(ctx, t, n == 0); err != nil {
+				return err
+			}
+		}
+		var f forecast
+		var every time.Duration // on another lab times are of no interest
+		if own {
+			if f, err = s.predict(t, is); err != nil {
+				return fmt.Errorf("predicting: %w", err)
+			}
+			every = f.window(t.r.Streams)
+		}
+		one, err := s.generate(ctx, t.x, t.streams, t.prompts, s.o.Tokens, t.r.Merge, every)
+		if err != nil {
+			return err
+		}
+		one.forecast = f
+		t.r.runs, t.r.picks = append(t.r.runs, one), append(t.r.picks, t.picks)
+		line := Line{Kind: "decode", Placement: t.r.Placement, Streams: t.r.Streams, Merge: &t.r.Merge, Trial: number(t.number), Category: t.prompts[0].Category,
+			MS: number(ms(one.wall)), Rate: &one.rate, Overlap: &one.overlap, DelayMS: number(ms(one.delay)), Kept: &one.quiet, Copied: one.copied, Passed: one.passed}
+		if !own {
+			line.Model = l.Name()
+		}
+		s.raw.add(line)
+	}
+	if !several {
+		return nil
+	}
+	next, err := s.now(ctx, t, false)
+	if err != nil {
+		return err
+	}
+	for i := len(t.r.runs) - 1; i >= first; i-- {
+		f := &t.r.runs[i].forecast
+		f.quiet = f.quiet && next.quiet && steady(f.is.by, next.by)
+		next = f.is
+	}
+	return nil
+}
 
 // took is what all runs took.
 func (r *Result) took() time.Duration {
@@ -269,28 +327,29 @@ func (r *Result) took() time.Duration {
 	return d
 }
 
-// A forecast is what a turn is predicted to give.
+// A forecast is what a run is predicted to give.
 type forecast struct {
 	rate    Rate
 	overlap float64
-	quiet   bool // what it rests on was measured undisturbed
-	look    int  // number of the session's look that it rests on
+	quiet   bool // what it rests on was undisturbed, and as fast in the next look
+	is      state
 }
 
-// predict predicts a turn of a schedule with the costs as they are now.
-func (s *session) predict(ctx context.Context, r *Result, turn int) (forecast, error) {
-	is, err := s.now(ctx, r.place, several{r.Streams, r.Merge})
+// predict predicts a run with the costs as they are now.
+func (s *session) predict(t *turn, is state) (forecast, error) {
+	r := t.r
+	p, err := s.flow(is.costs, r)
 	if err != nil {
 		return forecast{}, err
 	}
-	p, err := plan.Predict(is.costs, plan.Schedule{Placement: r.place, Block: longestPrompt, Merge: r.Merge}, plan.Work{Streams: r.Streams, Prompt: 1, Tokens: s.o.Tokens})
-	if err != nil {
-		return forecast{}, err
-	}
-	out := forecast{Rate{p.Aggregate, p.Steady}, p.Overlap, is.quiet, len(s.looks)}
-	s.looks = append(s.looks, is.by)
-	s.raw.add(Line{Kind: "prediction", What: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(turn), Rate: &out.rate, Overlap: &out.overlap, Kept: &out.quiet})
+	out := forecast{Rate{p.Aggregate, p.Steady}, p.Overlap, is.quiet, is}
+	s.raw.add(Line{Kind: "prediction", What: "decode", Placement: r.Placement, Streams: r.Streams, Merge: &r.Merge, Trial: number(t.number), Rate: &out.rate, Overlap: &out.overlap, Kept: &out.quiet})
 	return out, nil
+}
+
+// flow predicts a run of a schedule.
+func (s *session) flow(c *plan.Costs, r *Result) (plan.Prediction, error) {
+	return plan.Predict(c, plan.Schedule{Placement: r.place, Block: longestPrompt, Merge: r.Merge}, plan.Work{Streams: r.Streams, Prompt: 1, Tokens: s.o.Tokens})
 }
 
 // window is how long the windows of a run are.
@@ -314,13 +373,21 @@ func (r *Result) finish() {
 		turns = slices.SortedFunc(slices.Values(r.runs), func(a, b run) int { return cmp.Compare(share(a), share(b)) })
 		turns = turns[:(len(turns)+1)/2]
 	}
+	of := func(f func(x run) float64) float64 {
+		var all []float64
+		for _, x := range turns {
+			all = append(all, f(x))
+		}
+		return median(all)
+	}
+	r.Measured = Rate{of(func(x run) float64 { return x.rate.Aggregate }), of(func(x run) float64 { return x.rate.Steady })}
+	r.Predicted = Rate{of(func(x run) float64 { return x.forecast.rate.Aggregate }), of(func(x run) float64 { return x.forecast.rate.Steady })}
+	r.Overlap, r.PredictedOverlap = of(func(x run) float64 { return x.overlap }), of(func(x run) float64 { return x.forecast.overlap })
+	if r.Predicted.Steady > 0 {
+		r.Ratio = of(func(x run) float64 { return x.rate.Steady / x.forecast.rate.Steady })
+	}
 	turns = slices.SortedFunc(slices.Values(turns), func(a, b run) int { return cmp.Compare(a.rate.Steady, b.rate.Steady) })
 	one := turns[(len(turns)-1)/2]
-	r.Measured, r.Overlap = one.rate, one.overlap
-	r.Predicted, r.PredictedOverlap = one.forecast.rate, one.forecast.overlap
-	if r.Predicted.Steady > 0 {
-		r.Ratio = r.Measured.Steady / r.Predicted.Steady
-	}
 	tokens := 0
 	for _, m := range one.marks {
 		tokens += len(m)

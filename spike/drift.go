@@ -8,37 +8,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tandemrun/tandem/engine"
 	"github.com/tandemrun/tandem/plan"
 )
 
 // The speed of a machine drifts by tens of percent in seconds: its clock, other
-// virtual machines on the host. So right before each turn of a schedule the chunks
-// are measured again, on their own, in the engine that runs it, and the turn is
-// predicted with the costs as these find them.
+// virtual machines on the host. So right before each run of a schedule some steps
+// of it are looked at, and the run is predicted with the costs as these find them.
 
 // driftTries is how often that is tried until it was undisturbed.
 const driftTries = 2
 
-// warmSteps are run, for warmTime at most, before anything is measured that is to
-// be compared: behind a prompt, or after others had their turns, steps of a small
-// model took up to 1.7 times as long at first and became faster for some forty.
+// leadSteps lead to the first look at a schedule in a turn, for leadTime at most:
+// behind a prompt, or after others had their turns, steps of a small model took up
+// to 1.7 times as long at first and became faster for some forty.
 const (
-	warmSteps = 40
-	warmTime  = 150 * time.Millisecond
+	leadSteps = 40
+	leadTime  = 150 * time.Millisecond
 )
-
-// warm runs the last step of a stream so often.
-func (s *session) warm(ctx context.Context, x *rig, st *engine.Stream) error {
-	for n, begin := 0, x.e.Now(); n < warmSteps && x.e.Now().Sub(begin) < warmTime; n++ {
-		for i := range x.place {
-			if _, err := x.e.Again(ctx, engine.Rerun{Stream: st, Chunk: i}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
 
 // A state is the costs as they are at some moment.
 type state struct {
@@ -47,147 +33,52 @@ type state struct {
 	by    speeds // how they were found
 }
 
-// Speeds are how many times as long the steps of units took at some moment as when
+// Speeds are how many times as long the tasks of units took at some moment as when
 // the costs were measured.
 type speeds map[string]float64
 
-// steadyMost is by how much the speed of a unit may differ between the look before
-// a turn and the next one for the turn to count as undisturbed: a prediction
+// steadyMost is by how much the speed of a unit may differ between the looks
+// before and after a run for the run to count as undisturbed: a prediction
 // cannot know that another guest of the host began something meanwhile.
 const steadyMost = 0.05
 
-// steady reports whether the units of look i were as fast at their next ones.
-func (s *session) steady(i int) bool {
-	for unit, by := range s.looks[i] {
-		for _, later := range s.looks[i+1:] {
-			if next, ok := later[unit]; ok {
-				if math.Abs(next/by-1) > steadyMost {
-					return false
-				}
-				break
-			}
+// steady reports whether the units were as fast in both of two looks.
+func steady(a, b speeds) bool {
+	for unit, by := range a {
+		if math.Abs(b[unit]/by-1) > steadyMost {
+			return false
 		}
 	}
 	return true
 }
 
-// now measures how the machine is for a placement and so many streams.
-func (s *session) now(ctx context.Context, place []string, k several) (state, error) {
-	out := state{s.costs, true, speeds{}}
-	if s.known {
-		return out, nil
-	}
-	if k.streams > 1 && k.merge == 1 {
-		g, err := s.gapsOf(ctx, place)
-		if err != nil {
-			return out, fmt.Errorf("two streams: %w", err)
-		}
-		out.costs = g.put(out.costs)
-	}
-	x, err := s.rigs.get(ctx, place, longestPrompt)
-	if err != nil {
-		return out, err
-	}
-	units := distinct(place)
-	prompt := s.paces[units[0]].prompt
-	n := len(units)
-	joined := n == 1 && k.streams > 1 && k.merge == 0
-	if joined {
-		n = k.streams
-	}
-	streams, err := x.prepare(ctx, slices.Repeat([]Prompt{prompt}, n))
-	defer closeStreams(streams)
-	if err != nil {
-		return out, err
-	}
-	x.e.SetMerge(1)
-	var laps []*lap
-	for _, st := range streams {
-		last := prompt.Tokens[len(prompt.Tokens)-1:]
-		if err := st.Forward(ctx, last, engine.Last, func(int, []float32) error { return nil }); err != nil {
-			return out, err
-		}
-	}
-	for i, name := range units {
-		laps = append(laps, &lap{e: x.e, s: streams[i], unit: name, chunks: s.on(place, name, 1), time: contentionTime})
-	}
-	if err := s.warm(ctx, x, streams[0]); err != nil {
-		return out, err
-	}
+// contended are costs with the contention of the units of a placement as it is
+// now.
+func (s *session) contended(ctx context.Context, place []string) (*plan.Costs, error) {
 	pair := s.pairs[Placement(place)]
-	for try := 0; try < driftTries; try++ {
-		out.quiet = true
-		for i := range laps {
-			quiet, err := s.phase(ctx, x, try, 1, laps[i])
-			if err != nil {
-				return out, err
-			}
-			out.quiet = out.quiet && quiet
-		}
-		if k.streams > 1 && len(laps) == 2 && pair != nil {
-			if _, err := s.phase(ctx, x, try, 1, laps...); err != nil {
-				return out, err
-			}
-		}
-		if out.quiet {
-			break
-		}
+	if pair == nil {
+		return s.costs, nil
 	}
-	for _, l := range laps {
-		now, before := lapTime(l.alone, driftTries), 0.0
-		for _, i := range l.chunks {
-			before += ms(s.costs.Chunks[i].On[l.unit].Rows[0].Time)
-		}
-		by := now / before
-		out.costs, out.by[l.unit] = scaled(out.costs, l.unit, by), by
-		s.raw.add(Line{Kind: "drift", Unit: l.unit, Placement: Placement(place), Factor: &by, Kept: &out.quiet})
+	if err := s.race(ctx, pair, 1, driftTries); err != nil {
+		return nil, err
 	}
-	if pair != nil && len(laps) == 2 && k.streams > 1 {
-		for i, l := range laps {
-			pair.laps[i].alone, pair.laps[i].beside = append(pair.laps[i].alone, l.alone...), append(pair.laps[i].beside, l.beside...)
-		}
-		out.costs = beside(out.costs, pair)
-	}
-	if joined {
-		if out.costs, err = s.joined(ctx, x, out.costs, streams); err != nil {
-			return out, err
-		}
-	}
-	return out, nil
+	return beside(s.costs, pair), nil
 }
 
-// joined are costs with the tasks of a row of each of some streams on one unit as
-// they are now: they need more arithmetic than those of one, so they do not drift
-// alike. (On several units rows would be handed over as well.)
-func (s *session) joined(ctx context.Context, x *rig, costs *plan.Costs, streams []*engine.Stream) (*plan.Costs, error) {
-	k := several{len(streams), 0}
-	took, most := make([][]float64, len(x.place)), make([]int, len(x.place))
-	for n, begin := 0, x.e.Now(); n == 0 || x.e.Now().Sub(begin) < contentionTime; n++ {
-		for i := range x.place {
-			d, m, err := k.run(ctx, x, streams, i)
-			if err != nil {
-				return nil, err
-			}
-			took[i], most[i] = append(took[i], d), m
-		}
+// now takes a glance at a schedule in a turn; lead says that the turn begins.
+func (s *session) now(ctx context.Context, t *turn, lead bool) (state, error) {
+	steps := 1
+	if lead {
+		steps = max(min(leadSteps, int(leadTime/s.paces[t.x.place[0]].step())), 1)
 	}
-	out := *costs
-	out.Chunks = slices.Clone(costs.Chunks)
-	for i, unit := range x.place {
-		if most[i] < k.streams {
-			continue
-		}
-		c := out.Chunks[i].On[unit]
-		c.Streams = slices.Clone(c.Streams)
-		for j := range c.Streams {
-			if c.Streams[j].N == k.streams {
-				c.Streams[j].Time = milliseconds(median(took[i]))
-			}
-		}
-		out.Chunks[i].On = maps.Clone(out.Chunks[i].On)
-		out.Chunks[i].On[unit] = c
+	k := several{t.r.Streams, t.r.Merge}
+	g, err := s.glance(ctx, t.x, t.streams, t.prompts, k, steps)
+	if err != nil {
+		return state{}, fmt.Errorf("looking at it: %w", err)
 	}
-	return &out, nil
+	costs, by := g.put(t.costs, t.x.place, k)
+	s.glanced(g, t.x.place, k, by)
+	return state{costs, g.quiet, by}, nil
 }
 
 // drift measures steps on a unit and returns how many times as long they take as
@@ -291,6 +182,19 @@ func (s *session) fit() bool {
 
 // scaled are costs with all that a unit does taking so many times as long.
 func scaled(c *plan.Costs, unit string, by float64) *plan.Costs {
+	out := *c
+	out.Chunks = slices.Clone(c.Chunks)
+	for i := range out.Chunks {
+		x := &out.Chunks[i]
+		if cost, ok := x.On[unit]; ok {
+			x.On = maps.Clone(x.On)
+			x.On[unit] = scaledCost(cost, by)
+		}
+	}
+	return &out
+}
+
+func scaledCost(c plan.Cost, by float64) plan.Cost {
 	times := func(d time.Duration) time.Duration { return time.Duration(by * float64(d)) }
 	all := func(samples []plan.Sample) []plan.Sample {
 		out := slices.Clone(samples)
@@ -299,19 +203,8 @@ func scaled(c *plan.Costs, unit string, by float64) *plan.Costs {
 		}
 		return out
 	}
-	out := *c
-	out.Chunks = slices.Clone(c.Chunks)
-	for i := range out.Chunks {
-		x := &out.Chunks[i]
-		cost, ok := x.On[unit]
-		if !ok {
-			continue
-		}
-		cost.Rows, cost.Streams, cost.Next, cost.Head = all(cost.Rows), all(cost.Streams), times(cost.Next), times(cost.Head)
-		x.On = maps.Clone(x.On)
-		x.On[unit] = cost
-	}
-	return &out
+	c.Rows, c.Streams, c.Next, c.Head = all(c.Rows), all(c.Streams), times(c.Next), times(c.Head)
+	return c
 }
 
 // beside are costs with the contention of two units in decode steps as it was

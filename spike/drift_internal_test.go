@@ -2,23 +2,20 @@ package spike
 
 import "testing"
 
-// A look counts if its units were as fast, to 5 %, at their next ones; looks at
-// other units tell nothing of them.
+// A run counts if its units were as fast, to 5 %, in the look behind it.
 func TestSteady(t *testing.T) {
-	s := &session{looks: []speeds{
-		{"a": 1, "b": 1}, // b is slower next time
-		{"a": 1.04},      // a as well, two looks on
-		{"b": 1.1},
-		{"a": 1.2, "b": 1.12},
-		{}, // a simulated one
-	}}
-	for i, want := range []bool{false, false, true, true, true} {
-		if got := s.steady(i); got != want {
-			t.Errorf("look %d: steady is %v, want %v", i, got, want)
+	for _, x := range []struct {
+		before, after speeds
+		want          bool
+	}{
+		{speeds{"a": 1, "b": 1}, speeds{"a": 1.04, "b": 0.96}, true},
+		{speeds{"a": 1, "b": 1}, speeds{"a": 1, "b": 1.1}, false},
+		{speeds{"a": 1.2}, speeds{"a": 1.1}, false},
+		{speeds{"a": 1.2}, speeds{"a": 1.19}, true},
+		{nil, nil, true}, // simulated ones
+	} {
+		if got := steady(x.before, x.after); got != x.want {
+			t.Errorf("%v and then %v: steady is %v, want %v", x.before, x.after, got, x.want)
 		}
-	}
-	s.looks[2]["b"] = 0.97
-	if !s.steady(0) {
-		t.Error("look 0: 4 and 3 % count as a change")
 	}
 }

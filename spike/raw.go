@@ -10,7 +10,7 @@ import (
 // order in which they were made. Fields that do not belong to its kind are left
 // out; docs/spike.md lists them.
 type Line struct {
-	Kind      string   `json:"kind"` // cold, step, drift, gap, merged, block, lap, contention, probe, prediction, decode, prefill
+	Kind      string   `json:"kind"` // cold, step, drift, task, gap, merged, block, lap, contention, probe, prediction, decode, prefill
 	At        float64  `json:"at_s"` // since the begin
 	Model     string   `json:"model,omitempty"`
 	Category  string   `json:"category,omitempty"`

@@ -123,6 +123,20 @@ func (x *rig) prepare(ctx context.Context, prompts []Prompt) ([]*engine.Stream, 
 	return out, nil
 }
 
+// back brings streams back to all but the last token of their prompts, evaluating
+// them again where a sliding window has moved on.
+func (x *rig) back(ctx context.Context, streams []*engine.Stream, prompts []Prompt) error {
+	for i, s := range streams {
+		tokens := prompts[i].Tokens
+		if n := len(tokens) - 1; !s.Return(n) && n > 0 {
+			if err := s.Forward(ctx, tokens[:n], engine.None, nil); err != nil {
+				return fmt.Errorf("prompt %s: %w", prompts[i].Name, err)
+			}
+		}
+	}
+	return nil
+}
+
 func closeStreams(streams []*engine.Stream) {
 	for _, s := range streams {
 		s.Close()

@@ -137,13 +137,13 @@ func (r *Report) betweenSection() section {
 
 func (r *Report) decodeSection() section {
 	s := section{title: fmt.Sprintf("Decoding, %d tokens a stream", r.Tokens), text: []string{
-		"Tokens a second of all streams together: aggregate with the begin and the end of the run, steady while all streams decode. Each turn was predicted right before it, with steps on each unit measured just then; the figures, and the ratio of measured to predicted, are those of the median run of those kept. The first token since loading is apart.",
+		"Tokens a second of all streams together: aggregate with the begin and the end of the run, steady while all streams decode. Each run was predicted right before it, from what single tasks and the gaps between them took in some steps just then; figures are medians of the runs kept, and the ratio is that of each run's steady rate to its own prediction. From chunks is what was predicted from the chunks alone, before anything ran on the placement by several streams. The first token since loading is apart.",
 	}}
-	s.table = newTable("placement", ">streams", "rule", ">aggregate", ">predicted", ">steady", ">predicted", ">ratio", ">overlap", ">predicted", ">cold ms", "tokens", "bits", ">runs kept", ">windows kept")
+	s.table = newTable("placement", ">streams", "rule", ">aggregate", ">predicted", ">steady", ">predicted", ">ratio", ">from chunks", ">overlap", ">predicted", ">cold ms", "tokens", "bits", ">runs kept", ">windows kept")
 	c := chart{title: "Decoding, steady: measured (bar) and predicted (line), all streams together", unit: "tok/s", digits: 1, marked: true}
 	for i := range r.Results {
 		x := &r.Results[i]
-		s.table.row(x.Placement, fmt.Sprint(x.Streams), x.Rule(), rate(x.Measured.Aggregate), rate(x.Predicted.Aggregate), rate(x.Measured.Steady), rate(x.Predicted.Steady), f(2, x.Ratio),
+		s.table.row(x.Placement, fmt.Sprint(x.Streams), x.Rule(), rate(x.Measured.Aggregate), rate(x.Predicted.Aggregate), rate(x.Measured.Steady), rate(x.Predicted.Steady), f(2, x.Ratio), rate(x.FromChunks.Steady),
 			f(2, x.Overlap), f(2, x.PredictedOverlap), f(1, x.Cold), equal(x.TokensEqual), equal(x.LogitsEqual), of(x.Kept, x.Trials), of(x.WindowsKept, x.Windows))
 		label := streams(x.Streams)
 		if x.Streams > 1 {

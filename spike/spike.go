@@ -6,12 +6,11 @@
 // prompt; decoding by one and by several streams before and after the move;
 // prompts on one unit and flowing through two; and whether the tokens, and the
 // bits of the logits, are the same. Every figure is predicted before it is
-// measured (package plan), from the latencies, from what was seen between the
-// chunks of one stream and of two, and from how much units slow each other; each
-// turn of a schedule anew, from steps on its units measured just then, because the
-// speed of a machine drifts. The result is a
-// [Report]; docs/spike.md describes what it holds and the rules that its verdict
-// follows.
+// measured (package plan): from the latencies, from what was seen between the
+// chunks of one stream, and from how much units slow each other; and each run of a
+// schedule anew, from what single tasks and gaps took in some steps just then,
+// because the speed of a machine drifts. The result is a [Report]; docs/spike.md
+// describes what it holds and the rules that its verdict follows.
 //
 // # Promises
 //
@@ -113,8 +112,6 @@ type session struct {
 	known bool               // the costs were not measured
 	paces map[string]*pace   // by unit
 	pairs map[string]*couple // of the two units of a placement, in decode steps
-	gaps  map[string]*gaps   // by placement
-	looks []speeds           // one before each turn
 	raw   raw
 	r     *Report
 }
@@ -124,7 +121,7 @@ func Measure(ctx context.Context, l Lab, o Options) (*Report, error) {
 	if err := o.check(l); err != nil {
 		return nil, err
 	}
-	s := &session{lab: l, o: o, costs: l.Costs(), known: l.Costs() != nil, paces: map[string]*pace{}, pairs: map[string]*couple{}, gaps: map[string]*gaps{}, r: &Report{Began: time.Now(), Model: l.Name(), Tokens: o.Tokens}}
+	s := &session{lab: l, o: o, costs: l.Costs(), known: l.Costs() != nil, paces: map[string]*pace{}, pairs: map[string]*couple{}, r: &Report{Began: time.Now(), Model: l.Name(), Tokens: o.Tokens}}
 	s.rigs = s.engines(l)
 	s.r.Base, s.r.Moved, s.r.Still, s.r.Simulated = slices.Clone(o.Base), slices.Clone(o.Moved), o.Still, s.known
 	var err error

@@ -183,6 +183,12 @@ func TestPredictedBefore(t *testing.T) {
 		if what == "prediction" {
 			what = l.What
 		}
+		if what == "from chunks" {
+			if len(measured) > 0 && l.Rate.Steady <= 0 {
+				t.Errorf("%s by %d streams: %+v is predicted from the chunks", l.Placement, l.Streams, *l.Rate)
+			}
+			continue
+		}
 		key := fmt.Sprint(what, " ", l.Placement, " ", l.Streams)
 		switch what {
 		case "decode":
@@ -247,7 +253,7 @@ func TestDrift(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range r.Results {
-		if math.Abs(x.Ratio-1) > 0.07 || x.Ratio != x.Measured.Steady/x.Predicted.Steady {
+		if math.Abs(x.Ratio-1) > 0.07 || math.Abs(x.Measured.Steady/x.Predicted.Steady-1) > 0.07 {
 			t.Errorf("%s, %d streams, merge %d: predicted %.1f, measured %.1f tok/s, ratio %.3f", x.Placement, x.Streams, x.Merge, x.Predicted.Steady, x.Measured.Steady, x.Ratio)
 		}
 	}

@@ -1,0 +1,284 @@
+package spike
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tandemrun/tandem/engine"
+	"github.com/tandemrun/tandem/plan"
+)
+
+// A glance is what the tasks of a schedule take, and what lies between them, in
+// some steps of it right before it is measured. A task of microseconds takes half
+// as long again where its unit has slept, or done something else, as where it has
+// just done the same for another stream; so times are told apart by that. Handing
+// over is in them. Times are in milliseconds.
+type glance struct {
+	other, same, merged [][]float64 // by chunk: of one stream behind another chunk, behind the same one, and of all streams at once
+	// By unit: from when a task could start until it did where the unit slept; and
+	// that where who woke it went on with other work, see plan.Costs.Late.
+	wake, late     map[string][]float64
+	between        map[string][]float64 // by unit: from a task's end to the next one's start, which waited
+	host, hostLate []float64            // from a stream's token to when it asked for the next
+	quiet          bool
+}
+
+// How long a glance is: so many steps, or as many as take so long, and so many at
+// least.
+const (
+	glanceSteps = 48
+	glanceTime  = 50 * time.Millisecond
+	glanceLeast = 3
+)
+
+// seldom is what is not enough to tell something from.
+const seldom = 3
+
+// glance runs some steps of a schedule, until they were undisturbed. So many steps
+// lead to them that do not count.
+func (s *session) glance(ctx context.Context, x *rig, streams []*engine.Stream, prompts []Prompt, k several, lead int) (*glance, error) {
+	p := s.paces[x.place[0]]
+	steps, room := max(min(glanceSteps, int(glanceTime/p.step())), glanceLeast), x.e.Context()
+	for _, x := range prompts { // there is room for two steps at least
+		steps = min(steps, room-len(x.Tokens)-1)
+		lead = min(lead, room-len(x.Tokens)-steps)
+	}
+	var g *glance
+	for try := 0; try < driftTries && (g == nil || !g.quiet); try++ {
+		if err := x.back(ctx, streams, prompts); err != nil {
+			return nil, err
+		}
+		r, err := s.generate(ctx, x, streams, prompts, lead+steps, k.merge, 0)
+		if err != nil {
+			return nil, err
+		}
+		g = newGlance(len(x.place))
+		g.quiet = r.quiet
+		records := x.record.Records()
+		g.add(x.place, records, len(records)*lead/(lead+steps), k.streams, s.slowed)
+		if p.least < windowLeast {
+			break
+		}
+		lead = 1
+	}
+	return g, x.back(ctx, streams, prompts)
+}
+
+// step is what a step of one stream took.
+func (p *pace) step() time.Duration {
+	sum := time.Microsecond
+	for _, t := range p.took {
+		sum += milliseconds(t)
+	}
+	return sum
+}
+
+func newGlance(chunks int) *glance {
+	g := &glance{wake: map[string][]float64{}, late: map[string][]float64{}, between: map[string][]float64{}}
+	for _, list := range []*[][]float64{&g.other, &g.same, &g.merged} {
+		*list = make([][]float64, chunks)
+	}
+	return g
+}
+
+// add takes the tasks of records from one on, and what lies before each. Slowed is how many times
+// as long tasks take on a unit beside one: tasks are told as they would be alone.
+func (g *glance) add(place []string, records []engine.Record, from, streams int, slowed func(unit, with string) float64) {
+	type before struct {
+		r     engine.Record
+		known bool
+	}
+	units, ended := map[int]before{}, map[int]engine.Record{} // by unit, and by stream: the newest one
+	givers := map[int]engine.Record{}                         // by task
+	for i, r := range records {
+		p, unit, last := r.Parts[0], place[r.Chunk], units[r.Unit]
+		if last.known && i >= from {
+			switch giver, ok := givers[p.After]; {
+			case !p.Ready.After(last.r.End), ok && giver.Unit == r.Unit: // no sleep
+				g.between[unit] = append(g.between[unit], ms(r.Start.Sub(last.r.End)))
+			case ok && goesOn(records, giver):
+				g.late[unit] = append(g.late[unit], ms(r.Start.Sub(p.Ready)))
+			default:
+				g.wake[unit] = append(g.wake[unit], ms(r.Start.Sub(p.Ready)))
+			}
+			took := ms(r.End.Sub(r.Start))
+			for _, beside := range records[max(0, i-len(place)):min(i+len(place), len(records))] {
+				if beside.Unit != r.Unit {
+					took -= ms(common(r, beside)) * (1 - 1/slowed(unit, place[beside.Chunk]))
+				}
+			}
+			to := &g.other[r.Chunk]
+			switch {
+			case streams > 1 && len(r.Parts) == streams:
+				to = &g.merged[r.Chunk]
+			case len(r.Parts) > 1:
+				to = nil // some have parted
+			case last.r.Chunk == r.Chunk:
+				to = &g.same[r.Chunk]
+			}
+			if to != nil {
+				*to = append(*to, took)
+			}
+		}
+		for n, p := range r.Parts {
+			if end, ok := ended[p.Stream]; ok && r.Chunk == 0 && i >= from {
+				to := &g.host
+				if goesOn(records, end) || n > 0 {
+					to = &g.hostLate
+				}
+				*to = append(*to, ms(p.Submitted.Sub(end.End)))
+			}
+			ended[p.Stream], givers[p.Task] = r, r
+		}
+		units[r.Unit] = before{r, true}
+	}
+}
+
+// goesOn reports whether the unit of a task had another one waiting when it ended.
+func goesOn(records []engine.Record, r engine.Record) bool {
+	return slices.ContainsFunc(records, func(next engine.Record) bool {
+		return next.Unit == r.Unit && next.Start.After(r.Start) && !next.Parts[0].Ready.After(r.End)
+	})
+}
+
+// common is for how long two tasks ran at once.
+func common(a, b engine.Record) time.Duration {
+	start, end := a.Start, a.End
+	if b.Start.After(start) {
+		start = b.Start
+	}
+	if b.End.Before(end) {
+		end = b.End
+	}
+	return max(end.Sub(start), 0)
+}
+
+// typical is the mean without what is more than three times as long as the median,
+// as where something else had the CPU: what follows waits for the long ones too.
+func typical(x []float64) float64 {
+	limit := 3 * median(x)
+	var sum float64
+	n := 0
+	for _, v := range x {
+		if v <= limit {
+			sum, n = sum+v, n+1
+		}
+	}
+	return sum / float64(max(n, 1))
+}
+
+// put returns costs as a glance at a schedule found them, and how many times as
+// long the tasks of each unit take as in the costs. What was not seen is scaled
+// alike.
+func (g *glance) put(c *plan.Costs, place []string, k several) (*plan.Costs, speeds) {
+	out := *c
+	out.Handoffs = nil // they are in the tasks' times
+	out.Units, out.Chunks = slices.Clone(c.Units), slices.Clone(c.Chunks)
+	// A unit's own chunks, as they are seen and as they were measured.
+	by := speeds{}
+	for _, unit := range distinct(place) {
+		var now, before float64
+		for i, x := range c.Chunks {
+			if place[i] != unit {
+				continue
+			}
+			cost := x.On[unit]
+			if len(g.merged[i]) > 0 {
+				now, before = now+typical(g.merged[i]), before+ms(together(cost, k.streams))
+			}
+			if len(g.other[i]) > 0 {
+				now, before = now+typical(g.other[i]), before+ms(cost.Rows[0].Time)
+			}
+			if len(g.same[i]) > 0 && cost.Next > 0 {
+				now, before = now+typical(g.same[i]), before+ms(cost.Next)
+			}
+		}
+		if by[unit] = 1; before > 0 {
+			by[unit] = now / before
+		}
+	}
+	for i := range out.Chunks {
+		unit := place[i]
+		cost := scaledCost(c.Chunks[i].On[unit], by[unit])
+		if len(g.other[i]) >= seldom || len(g.same[i]) == 0 && len(g.other[i]) > 0 {
+			cost.Rows[0].Time = milliseconds(typical(g.other[i]))
+		}
+		if len(g.same[i]) >= seldom {
+			cost.Next = milliseconds(typical(g.same[i]))
+		}
+		if len(g.merged[i]) > 0 {
+			for j := range cost.Streams {
+				if cost.Streams[j].N == k.streams {
+					cost.Streams[j].Time = milliseconds(typical(g.merged[i]))
+				}
+			}
+		}
+		out.Chunks[i].On = maps.Clone(c.Chunks[i].On)
+		out.Chunks[i].On[unit] = cost
+	}
+	if host := slices.Concat(g.host, g.hostLate); len(host) > 0 {
+		out.Host = milliseconds(typical(host))
+	}
+	var late float64
+	lates := 0
+	later := func(t, prompt []float64) {
+		if len(t) >= seldom && len(prompt) >= seldom {
+			late, lates = late+float64(len(t))*(typical(t)-typical(prompt)), lates+len(t)
+		}
+	}
+	if later(g.hostLate, g.host); lates > 0 {
+		out.Host = milliseconds(typical(g.host))
+	}
+	for _, u := range out.Units {
+		later(g.late[u.Name], g.wake[u.Name])
+	}
+	if out.Late = 0; lates > 0 {
+		out.Late = max(milliseconds(late/float64(lates)), 0)
+	}
+	for i := range out.Units {
+		u := &out.Units[i]
+		wake, tardy := g.wake[u.Name], g.late[u.Name]
+		switch {
+		case len(wake) >= seldom || len(wake) > 0 && len(tardy) == 0:
+			u.Wake = milliseconds(typical(wake))
+		case len(tardy) > 0:
+			u.Wake = max(milliseconds(typical(tardy))-out.Late, 0)
+		}
+		if t := g.between[u.Name]; len(t) > 0 {
+			u.Between = milliseconds(typical(t))
+		}
+	}
+	return &out, by
+}
+
+// together is what a task of one row of each of some streams takes.
+func together(c plan.Cost, streams int) time.Duration {
+	for _, x := range c.Streams {
+		if x.N == streams {
+			return x.Time
+		}
+	}
+	return c.Rows[0].Time
+}
+
+// glanced puts a glance into the raw record.
+func (s *session) glanced(g *glance, place []string, k several, by speeds) {
+	for _, unit := range distinct(place) {
+		factor := by[unit]
+		s.raw.add(Line{Kind: "drift", Unit: unit, Placement: Placement(place), Streams: k.streams, Merge: &k.merge, Factor: &factor, Kept: &g.quiet})
+		for what, t := range map[string][]float64{"wake": g.wake[unit], "late": g.late[unit], "between": g.between[unit]} {
+			if len(t) > 0 {
+				s.raw.add(Line{Kind: "gap", Placement: Placement(place), Unit: unit, What: what, Streams: k.streams, Merge: &k.merge, MS: number(typical(t)), Kept: &g.quiet})
+			}
+		}
+	}
+	for i := range place {
+		for what, t := range map[string][]float64{"other": g.other[i], "same": g.same[i], "merged": g.merged[i]} {
+			if len(t) > 0 {
+				s.raw.add(Line{Kind: "task", Placement: Placement(place), Chunk: s.chunk(i), Unit: place[i], What: what, Streams: k.streams, Merge: &k.merge, MS: number(typical(t)), Kept: &g.quiet})
+			}
+		}
+	}
+}
