@@ -61,6 +61,7 @@ type run struct {
 	rate     Rate
 	marks    [][]mark // by stream
 	delay    time.Duration
+	stalled  time.Duration // see stalls
 	quiet    bool
 	alone    bool // others had little of the CPUs meanwhile, as far as can be told
 	overlap  float64
@@ -137,7 +138,10 @@ func (s *session) generate(ctx context.Context, x *rig, streams []*engine.Stream
 	r.wall = end.Sub(start)
 	r.delay, r.quiet = done(r.wall)
 	r.alone = alone(r.wall)
-	r.quiet = r.quiet && r.alone
+	if _, known := s.lab.Delay(); known {
+		r.stalled = stalls(times)
+	}
+	r.quiet = r.quiet && r.alone && undisturbed(r.stalled, r.wall)
 	var from, to time.Time
 	r.rate, from, to = rates(r.wall, times)
 	r.windows = inWindows(seen, times, from, to)
@@ -219,6 +223,26 @@ func (s *session) alone() func(took time.Duration) bool {
 		after, _, still := s.lab.Others()
 		return !known || !still || took < othersTime || float64(after-before) <= OthersMost*float64(cpus)*float64(took)
 	}
+}
+
+// stalls is for how long tokens kept streams waiting beyond twice the median time
+// between two, in the mean of the streams: a virtual machine's CPU may stand still
+// for milliseconds, which no thread is told to have waited for.
+func stalls(times [][]time.Time) time.Duration {
+	var sum time.Duration
+	for _, t := range times {
+		var between []float64
+		for i := 1; i < len(t); i++ {
+			between = append(between, t[i].Sub(t[i-1]).Seconds())
+		}
+		most := 2 * median(between)
+		for _, d := range between {
+			if d > most {
+				sum += time.Duration((d - most) * 1e9)
+			}
+		}
+	}
+	return sum / time.Duration(len(times))
 }
 
 // A Divergence is the first place at which two runs of a stream differ.

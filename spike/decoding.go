@@ -297,7 +297,7 @@ func (s *session) turn(ctx context.Context, t *turn, l Lab, several bool) (err e
 		one.forecast = f
 		t.r.runs, t.r.picks = append(t.r.runs, one), append(t.r.picks, t.picks)
 		line := Line{Kind: "decode", Placement: t.r.Placement, Streams: t.r.Streams, Merge: &t.r.Merge, Trial: number(t.number), Category: t.prompts[0].Category,
-			MS: number(ms(one.wall)), Rate: &one.rate, Overlap: &one.overlap, DelayMS: number(ms(one.delay)), Kept: &one.quiet, Copied: one.copied, Passed: one.passed}
+			MS: number(ms(one.wall)), Rate: &one.rate, Overlap: &one.overlap, DelayMS: number(ms(one.delay)), StallMS: number(ms(one.stalled)), Kept: &one.quiet, Copied: one.copied, Passed: one.passed}
 		if !own {
 			line.Model = l.Name()
 		}
@@ -358,7 +358,7 @@ func (f forecast) window(streams int) time.Duration {
 	return max(shortWindow, 2*step)
 }
 
-// finish takes the figures of the median run of those kept.
+// finish takes the medians of the runs kept.
 func (r *Result) finish() {
 	for i := range r.runs {
 		one := &r.runs[i]
@@ -369,7 +369,7 @@ func (r *Result) finish() {
 	turns := slices.DeleteFunc(slices.Clone(r.runs), func(x run) bool { return !x.quiet || !x.forecast.quiet })
 	r.Trials, r.Kept = len(r.runs), len(turns)
 	if len(turns) == 0 { // the less disturbed half
-		share := func(x run) float64 { return x.delay.Seconds() / x.wall.Seconds() }
+		share := func(x run) float64 { return (x.delay + x.stalled).Seconds() / x.wall.Seconds() }
 		turns = slices.SortedFunc(slices.Values(r.runs), func(a, b run) int { return cmp.Compare(share(a), share(b)) })
 		turns = turns[:(len(turns)+1)/2]
 	}

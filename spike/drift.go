@@ -115,58 +115,22 @@ func (s *session) drift(ctx context.Context, unit string) (by float64, quiet boo
 	return by, quiet, nil
 }
 
-// nowPrompt measures how the machine is for blocks of a prompt on a placement.
-func (s *session) nowPrompt(ctx context.Context, place []string) (state, error) {
-	out := state{s.costs, true, nil}
+// nowPrompt lets the prompt flow once, and measures how the machine is by that.
+func (s *session) nowPrompt(ctx context.Context, r *PrefillResult) (state, error) {
 	if s.known {
-		return out, nil
+		return state{s.costs, true, nil}, nil
 	}
-	for _, name := range distinct(place) {
-		by, quiet, err := s.blockDrift(ctx, name)
-		if err != nil {
-			return out, fmt.Errorf("a block on %s: %w", name, err)
-		}
-		out.costs, out.quiet = scaled(out.costs, name, by), out.quiet && quiet
-	}
-	return out, nil
-}
-
-// blockDrift is drift by the tasks of a block: what they take is bound by
-// arithmetic, and that of steps by the memory. On a slow unit it is that of steps.
-func (s *session) blockDrift(ctx context.Context, unit string) (by float64, quiet bool, err error) {
-	if p := s.paces[unit]; p == nil || !s.fit() || p.least < windowLeast {
-		return s.drift(ctx, unit)
-	}
-	x, err := s.rigs.get(ctx, s.only(unit), longestPrompt)
+	one, err := s.prompt(ctx, r)
 	if err != nil {
-		return 0, false, err
+		return state{}, err
 	}
-	st, err := x.e.Stream(ctx)
-	if err != nil {
-		return 0, false, err
-	}
-	defer st.Close()
-	n := s.r.Prefill.Block
-	took := make([][]float64, len(x.place))
-	done, begin := s.watch(), x.e.Now()
-	if _, err := s.block(ctx, x, st, n, took); err != nil {
-		return 0, false, err
-	}
-	_, quiet = done(x.e.Now().Sub(begin))
-	var now, before float64
-	for i, name := range x.place {
-		rows := s.costs.Chunks[i].On[unit].Rows
-		k := slices.IndexFunc(rows, func(r plan.Sample) bool { return r.N == n })
-		if name == unit && k >= 0 && len(took[i]) > 0 {
-			now, before = now+median(took[i]), before+ms(rows[k].Time)
-		}
-	}
-	if before == 0 {
-		return 1, quiet, nil
-	}
-	by = now / before
-	s.raw.add(Line{Kind: "drift", Unit: unit, Rows: n, Factor: &by, Kept: &quiet})
-	return by, quiet, nil
+	g := newGlance(len(r.place))
+	g.quiet = one.quiet
+	g.add(s.costs, r.place, one.records, 0, 1)
+	k := several{1, 1}
+	costs, by := g.put(s.costs, r.place, k)
+	s.glanced(g, r.place, k, by)
+	return state{costs, g.quiet, by}, nil
 }
 
 // fit reports whether the engines of all schedules and those that steps are

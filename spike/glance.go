@@ -16,7 +16,8 @@ import (
 // just done the same for another stream; so times are told apart by that. Handing
 // over is in them. Times are in milliseconds.
 type glance struct {
-	other, same, merged [][]float64 // by chunk: of one stream behind another chunk, behind the same one, and of all streams at once
+	other, same, merged [][]float64         // by chunk: of one row behind another chunk, behind the same one, and of all streams at once
+	blocks              []map[int][]float64 // by chunk and rows: of a block of a prompt
 	// By unit: from when a task could start until it did where the unit slept; and
 	// that where who woke it went on with other work, see plan.Costs.Late.
 	wake, late     map[string][]float64
@@ -57,7 +58,7 @@ func (s *session) glance(ctx context.Context, x *rig, streams []*engine.Stream, 
 		g = newGlance(len(x.place))
 		g.quiet = r.quiet
 		records := x.record.Records()
-		g.add(x.place, records, len(records)*lead/(lead+steps), k.streams, s.slowed)
+		g.add(s.costs, x.place, records, len(records)*lead/(lead+steps), k.streams)
 		if p.least < windowLeast {
 			break
 		}
@@ -80,12 +81,16 @@ func newGlance(chunks int) *glance {
 	for _, list := range []*[][]float64{&g.other, &g.same, &g.merged} {
 		*list = make([][]float64, chunks)
 	}
+	for range chunks {
+		g.blocks = append(g.blocks, map[int][]float64{})
+	}
 	return g
 }
 
-// add takes the tasks of records from one on, and what lies before each. Slowed is how many times
-// as long tasks take on a unit beside one: tasks are told as they would be alone.
-func (g *glance) add(place []string, records []engine.Record, from, streams int, slowed func(unit, with string) float64) {
+// add takes the tasks of records from one on, and what lies before each. Tasks are
+// told as they would be without the other unit at work, by the contention in the
+// costs.
+func (g *glance) add(c *plan.Costs, place []string, records []engine.Record, from, streams int) {
 	type before struct {
 		r     engine.Record
 		known bool
@@ -103,23 +108,25 @@ func (g *glance) add(place []string, records []engine.Record, from, streams int,
 			default:
 				g.wake[unit] = append(g.wake[unit], ms(r.Start.Sub(p.Ready)))
 			}
+		}
+		if i >= from && r.Rows > 0 { // else cache rows were brought, and nothing computed
+			prefill := r.Rows > len(r.Parts)
 			took := ms(r.End.Sub(r.Start))
 			for _, beside := range records[max(0, i-len(place)):min(i+len(place), len(records))] {
 				if beside.Unit != r.Unit {
-					took -= ms(common(r, beside)) * (1 - 1/slowed(unit, place[beside.Chunk]))
+					took -= ms(common(r, beside)) * (1 - 1/slowed(c, unit, place[beside.Chunk], prefill))
 				}
 			}
-			to := &g.other[r.Chunk]
 			switch {
+			case prefill && !c.Chunks[r.Chunk].WantedOnly:
+				g.blocks[r.Chunk][r.Rows] = append(g.blocks[r.Chunk][r.Rows], took)
 			case streams > 1 && len(r.Parts) == streams:
-				to = &g.merged[r.Chunk]
-			case len(r.Parts) > 1:
-				to = nil // some have parted
-			case last.r.Chunk == r.Chunk:
-				to = &g.same[r.Chunk]
-			}
-			if to != nil {
-				*to = append(*to, took)
+				g.merged[r.Chunk] = append(g.merged[r.Chunk], took)
+			case len(r.Parts) > 1: // some have parted
+			case last.known && last.r.Chunk == r.Chunk:
+				g.same[r.Chunk] = append(g.same[r.Chunk], took)
+			default:
+				g.other[r.Chunk] = append(g.other[r.Chunk], took)
 			}
 		}
 		for n, p := range r.Parts {
@@ -194,6 +201,11 @@ func (g *glance) put(c *plan.Costs, place []string, k several) (*plan.Costs, spe
 			if len(g.same[i]) > 0 && cost.Next > 0 {
 				now, before = now+typical(g.same[i]), before+ms(cost.Next)
 			}
+			for rows, t := range g.blocks[i] {
+				if at, ok := sample(cost.Rows, rows); ok {
+					now, before = now+typical(t), before+ms(cost.Rows[at].Time)
+				}
+			}
 		}
 		if by[unit] = 1; before > 0 {
 			by[unit] = now / before
@@ -208,12 +220,15 @@ func (g *glance) put(c *plan.Costs, place []string, k several) (*plan.Costs, spe
 		if len(g.same[i]) >= seldom {
 			cost.Next = milliseconds(typical(g.same[i]))
 		}
-		if len(g.merged[i]) > 0 {
-			for j := range cost.Streams {
-				if cost.Streams[j].N == k.streams {
-					cost.Streams[j].Time = milliseconds(typical(g.merged[i]))
-				}
+		if at, ok := sample(cost.Streams, k.streams); ok && len(g.merged[i]) > 0 {
+			cost.Streams[at].Time = milliseconds(typical(g.merged[i]))
+		}
+		for rows, t := range g.blocks[i] {
+			at, ok := sample(cost.Rows, rows)
+			if !ok {
+				cost.Rows = slices.Insert(cost.Rows, at, plan.Sample{N: rows})
 			}
+			cost.Rows[at].Time = milliseconds(typical(t))
 		}
 		out.Chunks[i].On = maps.Clone(c.Chunks[i].On)
 		out.Chunks[i].On[unit] = cost
@@ -253,12 +268,15 @@ func (g *glance) put(c *plan.Costs, place []string, k several) (*plan.Costs, spe
 	return &out, by
 }
 
+// sample is the index of the sample of n rows or streams, or where it would be.
+func sample(x []plan.Sample, n int) (at int, ok bool) {
+	return slices.BinarySearchFunc(x, n, func(s plan.Sample, n int) int { return s.N - n })
+}
+
 // together is what a task of one row of each of some streams takes.
 func together(c plan.Cost, streams int) time.Duration {
-	for _, x := range c.Streams {
-		if x.N == streams {
-			return x.Time
-		}
+	if at, ok := sample(c.Streams, streams); ok {
+		return c.Streams[at].Time
 	}
 	return c.Rows[0].Time
 }

@@ -23,7 +23,7 @@ func records(tasks []seen) []engine.Record {
 	var out []engine.Record
 	for _, x := range tasks {
 		out = append(out, engine.Record{
-			Chunk: x.chunk, Unit: x.chunk, Streams: 1, Start: at(x.from), End: at(x.end),
+			Chunk: x.chunk, Unit: x.chunk, Rows: 1, Streams: 1, Start: at(x.from), End: at(x.end),
 			Parts: []engine.RecordPart{{Stream: x.stream, Task: x.task, After: x.after, Submitted: at(x.submitted), Ready: at(x.ready)}},
 		})
 	}
@@ -33,7 +33,8 @@ func records(tasks []seen) []engine.Record {
 // Times are told apart by what the unit did before and by who woke it.
 func TestGlance(t *testing.T) {
 	g := newGlance(2)
-	g.add([]string{"a", "b"}, records([]seen{
+	c := &plan.Costs{Chunks: make([]plan.Chunk, 2), Contention: []plan.Contention{{Unit: "a", With: "b", Decode: 2, Prefill: 1}, {Unit: "b", With: "a", Decode: 2, Prefill: 1}}}
+	g.add(c, []string{"a", "b"}, records([]seen{
 		{chunk: 0, stream: 1, task: 0, after: -1, submitted: 0, ready: 0, from: 1, end: 5},
 		{chunk: 0, stream: 2, task: 2, after: -1, submitted: 0, ready: 0, from: 5.5, end: 8},     // right behind the same chunk
 		{chunk: 1, stream: 1, task: 1, after: 0, submitted: 0, ready: 5, from: 7, end: 12},       // the first on b: not counted
@@ -42,7 +43,7 @@ func TestGlance(t *testing.T) {
 		{chunk: 1, stream: 1, task: 5, after: 4, submitted: 14, ready: 18, from: 20, end: 24},    // b had slept; a had nothing else
 		{chunk: 0, stream: 2, task: 6, after: -1, submitted: 17, ready: 17, from: 18.25, end: 21},
 		{chunk: 1, stream: 2, task: 7, after: 6, submitted: 17, ready: 21, from: 24.25, end: 27},
-	}), 0, 2, func(unit, with string) float64 { return 2 })
+	}), 0, 2)
 	want := newGlance(2)
 	want.same = [][]float64{{
 		2.5 - 0.5*1,   // c2 ran beside the last 1 of it
@@ -53,6 +54,7 @@ func TestGlance(t *testing.T) {
 		4 - 0.5*1,
 		2.75,
 	}}
+	want.other = [][]float64{{4}, {5 - 0.5*1}}
 	want.between = map[string][]float64{"a": {0.5, 0.25 + 0}, "b": {0.25, 0.25}}
 	want.wake = map[string][]float64{"a": {0.5}, "b": {}}
 	want.late = map[string][]float64{"b": {2}}

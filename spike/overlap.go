@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandemrun/tandem/plan"
 	"github.com/tandemrun/tandem/probe"
 )
 
@@ -119,7 +120,7 @@ func (s *session) predictPair(a, b int, place []string) float64 {
 	ta, tb := take(a), take(b)
 	both := ta + tb
 	if place[a] != place[b] && !s.oneDriver(place[a], place[b]) {
-		sa, sb := s.slowed(place[a], place[b]), s.slowed(place[b], place[a])
+		sa, sb := slowed(s.costs, place[a], place[b], false), slowed(s.costs, place[b], place[a], false)
 		// Both go on slowed until the first is done; what is left runs alone.
 		if ta*sa < tb*sb {
 			both = ta*sa + tb - ta*sa/sb
@@ -131,9 +132,14 @@ func (s *session) predictPair(a, b int, place []string) float64 {
 	return probe.Overlap(seconds(ta), seconds(tb), seconds(both))
 }
 
-func (s *session) slowed(unit, with string) float64 {
-	for _, c := range s.costs.Contention {
-		if c.Unit == unit && c.With == with {
+// slowed is how many times as long tasks take on a unit while another is at work.
+func slowed(costs *plan.Costs, unit, with string, prefill bool) float64 {
+	for _, c := range costs.Contention {
+		switch {
+		case c.Unit != unit || c.With != with:
+		case prefill:
+			return c.Prefill
+		default:
 			return c.Decode
 		}
 	}

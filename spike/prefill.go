@@ -46,6 +46,7 @@ type prefillRun struct {
 	bits        uint32
 	quiet       bool
 	line        *trace.Timeline
+	records     []engine.Record
 }
 
 // Roles of a prompt's evaluation.
@@ -86,9 +87,9 @@ func (s *session) prefill(ctx context.Context) error {
 	for t := range s.o.Trials {
 		for _, r := range all {
 			s.stage("prompt of %d tokens, turn %d of %d: %s, %s", p.Tokens, t+1, s.o.Trials, r.Role, r.Placement)
-			is, err := s.nowPrompt(ctx, r.place)
+			is, err := s.nowPrompt(ctx, r)
 			if err != nil {
-				return fmt.Errorf("predicting a prompt on %s: %w", r.Placement, err)
+				return fmt.Errorf("a prompt on %s: %w", r.Placement, err)
 			}
 			predicted, err := s.predictPrefill(is.costs, r.place, r.Block)
 			if err != nil {
@@ -238,6 +239,7 @@ func (s *session) prompt(ctx context.Context, r *PrefillResult) (prefillRun, err
 	one.ms = ms(took)
 	_, one.quiet = done(took)
 	one.quiet = one.quiet && alone(took)
+	one.records = x.record.Records()
 	if one.line, err = x.timeline(""); err != nil {
 		return one, err
 	}
@@ -245,7 +247,7 @@ func (s *session) prompt(ctx context.Context, r *PrefillResult) (prefillRun, err
 	return one, nil
 }
 
-// finish takes the figures of the median run of those kept.
+// finish takes the medians of the runs kept.
 func (r *PrefillResult) finish(tokens int, bits uint32) {
 	r.LogitsEqual = true
 	for _, one := range r.runs {
@@ -256,8 +258,12 @@ func (r *PrefillResult) finish(tokens int, bits uint32) {
 	if r.Kept == 0 {
 		kept = slices.Clone(r.runs)
 	}
+	var took, predicted, overlap []float64
+	for _, x := range kept {
+		took, predicted, overlap = append(took, x.ms), append(predicted, x.predicted), append(overlap, x.overlap)
+	}
+	r.MeasuredMS, r.PredictedMS, r.Overlap = median(took), median(predicted), median(overlap)
 	slices.SortStableFunc(kept, func(a, b prefillRun) int { return cmp.Compare(a.ms, b.ms) })
-	one := kept[(len(kept)-1)/2]
-	r.MeasuredMS, r.PredictedMS, r.Overlap, r.line = one.ms, one.predicted, one.overlap, one.line
-	r.Measured, r.Predicted = float64(tokens)/one.ms*1e3, float64(tokens)/one.predicted*1e3
+	r.line = kept[(len(kept)-1)/2].line
+	r.Measured, r.Predicted = float64(tokens)/r.MeasuredMS*1e3, float64(tokens)/r.PredictedMS*1e3
 }

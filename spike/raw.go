@@ -29,6 +29,7 @@ type Line struct {
 	Overlap   *float64 `json:"overlap,omitempty"`
 	Rate      *Rate    `json:"tok_s,omitempty"`
 	DelayMS   *float64 `json:"delay_ms,omitempty"` // for which threads waited for a CPU
+	StallMS   *float64 `json:"stall_ms,omitempty"` // for which tokens were overdue
 	Kept      *bool    `json:"kept,omitempty"`
 	Copied    int64    `json:"copied_bytes,omitempty"`
 	Passed    int64    `json:"passed_bytes,omitempty"`

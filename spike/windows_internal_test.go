@@ -18,3 +18,27 @@ func TestDisturbed(t *testing.T) {
 		}
 	}
 }
+
+// What is beyond twice the median time between tokens is a stall, in the mean of the
+// streams.
+func TestStalls(t *testing.T) {
+	at := func(ms ...int) (out []time.Time) {
+		for _, x := range ms {
+			out = append(out, time.UnixMilli(int64(x)))
+		}
+		return out
+	}
+	for _, x := range []struct {
+		times [][]time.Time
+		want  time.Duration
+	}{
+		{[][]time.Time{at(0, 10, 20, 40, 50)}, 0},
+		{[][]time.Time{at(0, 10, 20, 45, 55)}, 5 * time.Millisecond},
+		{[][]time.Time{at(0, 10, 20, 45, 55), at(0, 10, 20, 30)}, 2500 * time.Microsecond},
+		{[][]time.Time{at(0)}, 0},
+	} {
+		if got := stalls(x.times); (got - x.want).Abs() > time.Microsecond {
+			t.Errorf("%v: stalls of %v, want %v", x.times, got, x.want)
+		}
+	}
+}
