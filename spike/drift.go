@@ -67,11 +67,11 @@ func (s *session) contended(ctx context.Context, place []string) (*plan.Costs, e
 
 // now takes a glance at a schedule in a turn; lead says that the turn begins.
 func (s *session) now(ctx context.Context, t *turn, lead bool) (state, error) {
+	k := several{t.r.Streams, t.r.Merge}
 	steps := 1
 	if lead {
-		steps = max(min(leadSteps, int(leadTime/s.paces[t.x.place[0]].step())), 1)
+		steps = max(min(leadSteps, int(leadTime/s.stepOf(t.x, k))), 1)
 	}
-	k := several{t.r.Streams, t.r.Merge}
 	g, err := s.glance(ctx, t.x, t.streams, t.prompts, k, steps)
 	if err != nil {
 		return state{}, fmt.Errorf("looking at it: %w", err)

@@ -41,7 +41,7 @@ const seldom = 3
 // lead to them that do not count.
 func (s *session) glance(ctx context.Context, x *rig, streams []*engine.Stream, prompts []Prompt, k several, lead int) (*glance, error) {
 	p := s.paces[x.place[0]]
-	steps, room := max(min(glanceSteps, int(glanceTime/p.step())), glanceLeast), x.e.Context()
+	steps, room := max(min(glanceSteps, int(glanceTime/s.stepOf(x, k))), glanceLeast), x.e.Context()
 	for _, x := range prompts { // there is room for two steps at least
 		steps = min(steps, room-len(x.Tokens)-1)
 		lead = min(lead, room-len(x.Tokens)-steps)
@@ -67,11 +67,14 @@ func (s *session) glance(ctx context.Context, x *rig, streams []*engine.Stream, 
 	return g, x.back(ctx, streams, prompts)
 }
 
-// step is what a step of one stream took.
-func (p *pace) step() time.Duration {
+// stepOf is about what a step of a schedule takes.
+func (s *session) stepOf(x *rig, k several) time.Duration {
 	sum := time.Microsecond
-	for _, t := range p.took {
+	for _, t := range s.paces[x.place[0]].took {
 		sum += milliseconds(t)
+	}
+	if k.merge == 1 {
+		sum *= time.Duration(k.streams)
 	}
 	return sum
 }
