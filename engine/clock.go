@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"time"
+
+	"github.com/tandemrun/tandem/machine"
 )
 
 // A Clock is the time of an engine, and where its goroutines wait for each
@@ -57,16 +59,23 @@ func (wallClock) Sleep(ctx context.Context, d time.Duration) error {
 // true. It belongs to the engine's mutex, as a condition variable does.
 type gate struct {
 	c       chan struct{}
+	parker  *machine.Parker // instead of c, for a goroutine that is locked to its thread
 	waiting bool
 }
 
 func newGate() gate { return gate{c: make(chan struct{}, 1)} }
 
-// wait waits at a gate, with e.mu free meanwhile. e.mu is held.
+// wait waits at a gate, with e.mu free meanwhile; at one with a parker whatever
+// becomes of ctx. e.mu is held.
 func (e *Engine) wait(ctx context.Context, g *gate) error {
 	g.waiting = true
 	e.mu.Unlock()
-	err := e.clock.Wait(ctx, g.c)
+	var err error
+	if g.parker != nil {
+		g.parker.Park()
+	} else {
+		err = e.clock.Wait(ctx, g.c)
+	}
 	e.mu.Lock()
 	g.waiting = false
 	return err
@@ -76,6 +85,10 @@ func (e *Engine) wait(ctx context.Context, g *gate) error {
 func (e *Engine) open(g *gate) {
 	if g.waiting {
 		g.waiting = false
+		if g.parker != nil {
+			g.parker.Unpark()
+			return
+		}
 		e.clock.Open(g.c)
 	}
 }

@@ -66,9 +66,10 @@ func (e *Engine) build(ctx context.Context, m *model.Model) error {
 	cfg := &e.cfg
 	e.runs = len(cfg.Ranges)
 	queues := map[unit.Unit]*queue{}
+	_, real := e.clock.(wallClock)
 	for _, u := range slices.Concat(cfg.Units, cfg.PrefillUnits) {
 		if queues[u] == nil {
-			queues[u] = newQueue(u, len(e.queues))
+			queues[u] = newQueue(u, len(e.queues), real)
 			e.queues = append(e.queues, queues[u])
 		}
 	}

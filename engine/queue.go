@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tandemrun/tandem/machine"
 	"github.com/tandemrun/tandem/unit"
 )
 
@@ -20,8 +21,14 @@ type queue struct {
 	used  time.Time // up to when time is used up; see duty.go
 }
 
-func newQueue(u unit.Unit, index int) *queue {
-	return &queue{unit: u, index: index, wake: newGate(), ended: newGate()}
+// newQueue makes a unit's queue. In real time a unit that is bound to a thread is
+// woken by that.
+func newQueue(u unit.Unit, index int, real bool) *queue {
+	q := &queue{unit: u, index: index, wake: newGate(), ended: newGate()}
+	if _, ok := u.(unit.Binder); ok && real {
+		q.wake.parker = &machine.Parker{}
+	}
+	return q
 }
 
 // A line is the ready tasks of one stream at one unit. If it is busy, one is in

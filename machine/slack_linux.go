@@ -13,8 +13,8 @@ import (
 // were to. Linux lets them last up to 50 µs longer, to save wakes (prctl(2),
 // PR_SET_TIMERSLACK), and the Go scheduler sleeps 3 µs before a thread that has
 // nothing to do takes over a goroutine that a running one has just made ready. So
-// a unit that is woken by one that goes on with other work begins that much
-// later: 71 against 18 to 20 µs on two cores of a Sapphire Rapids.
+// a stream whose unit goes on with another's task comes that much later: 71 against
+// 18 to 20 µs on two cores of a Sapphire Rapids. (Units are woken by a [Parker].)
 //
 // It holds for the threads that the runtime would take next if it needed some
 // more than can run at once, not for those that are started later: it is called

@@ -19,9 +19,10 @@
 // size, any cut into chunks and any company in the task. The kind of a unit,
 // which names what is bit-equal, is its instruction set.
 //
-// Workers spin at barriers. The process needs a free thread beside them for
-// everything else: the owner sees to it that GOMAXPROCS is larger than the
-// number of workers of all units.
+// Workers spin at barriers, and a unit's first one keeps its place in the Go
+// scheduler for some milliseconds after a task. The process needs a free thread
+// beside them for everything else: the owner sees to it that GOMAXPROCS is larger
+// than the number of workers of all units.
 package cpu
 
 import (
