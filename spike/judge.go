@@ -15,6 +15,11 @@ const Realised = 0.5
 // the probe's factor is called uncertain.
 const lopsided = 10
 
+// controlMost is the overlap of two chunks on one unit from which on the probe's
+// factor is called uncertain: nothing overlaps there, so what is between tasks,
+// which two of them share, is a part of them.
+const controlMost = 0.25
+
 // Noise is the least gain that is called one.
 const Noise = 0.01
 
@@ -22,7 +27,8 @@ const Noise = 0.01
 type Verdict struct {
 	// Overlap is the capability of the pair of units: strong, meaningful, partial
 	// or none, by Factor, the median of the kinds of prompt, or unclear where one
-	// of the chunks is ten times as long. Control is the same pair on one unit.
+	// of the chunks is ten times as long or Control, the same pair on one unit, is
+	// above 0.25.
 	Overlap string   `json:"overlap"`
 	Factor  float64  `json:"overlap_factor"`
 	Control *float64 `json:"control_overlap_factor"`
@@ -74,7 +80,7 @@ func (s *session) judge() {
 	v.Overlap = "not measured"
 	if len(factors) > 0 {
 		v.Factor = median(factors)
-		if v.Overlap = probe.Verdict(v.Factor); r.isLopsided() {
+		if v.Overlap = probe.Verdict(v.Factor); r.isLopsided() || v.isShared() {
 			v.Overlap = "unclear"
 		}
 	}
@@ -104,6 +110,9 @@ func (r *Report) isLopsided() bool {
 	o := r.Overlaps[0]
 	return max(o.AMS, o.BMS) > lopsided*min(o.AMS, o.BMS)
 }
+
+// isShared reports whether chunks on one unit seem to overlap.
+func (v *Verdict) isShared() bool { return v.Control != nil && *v.Control > controlMost }
 
 func abs(x float64) float64 { return max(x, -x) }
 
@@ -202,6 +211,9 @@ func (r *Report) lines() []string {
 	if r.isLopsided() {
 		o := r.Overlaps[0]
 		say("%s and %s differ so much in length that the factor, which is relative to the shorter one, tells little: the noise of the longer one is as large.", o.A, o.B)
+	}
+	if v.isShared() {
+		say("Nothing can overlap on one unit, and yet %.2f does: the chunks are so short that the waking of a unit, which two of them share, is a part of what they take. The overlap of whole runs tells more.", *v.Control)
 	}
 	say("Usable by one stream: %.2f: %s.", r.Usable, r.Why)
 	for _, x := range v.ByStreams {
