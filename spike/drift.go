@@ -3,7 +3,6 @@ package spike
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -144,20 +143,7 @@ func (s *session) fit() bool {
 	return s.lab.Most() >= len(slices.CompactFunc(places, slices.Equal[[]string]))
 }
 
-// scaled are costs with all that a unit does taking so many times as long.
-func scaled(c *plan.Costs, unit string, by float64) *plan.Costs {
-	out := *c
-	out.Chunks = slices.Clone(c.Chunks)
-	for i := range out.Chunks {
-		x := &out.Chunks[i]
-		if cost, ok := x.On[unit]; ok {
-			x.On = maps.Clone(x.On)
-			x.On[unit] = scaledCost(cost, by)
-		}
-	}
-	return &out
-}
-
+// scaledCost is a cost with all taking so many times as long.
 func scaledCost(c plan.Cost, by float64) plan.Cost {
 	times := func(d time.Duration) time.Duration { return time.Duration(by * float64(d)) }
 	all := func(samples []plan.Sample) []plan.Sample {
