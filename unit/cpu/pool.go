@@ -32,9 +32,7 @@ type pool struct {
 	at     atomic.Int32 // workers at the current barrier
 	passed atomic.Uint32
 
-	mu       sync.Mutex
-	wake     *sync.Cond
-	sleepers atomic.Int32
+	sleepers []sleeper // by worker; the first never sleeps here
 	closed   atomic.Bool
 	stopped  sync.WaitGroup
 	pinErr   error // why workers could not be pinned
@@ -47,8 +45,7 @@ const lookout = 50 * time.Microsecond
 // newPool starts the workers; worker i is pinned to cpus[i mod len(cpus)], or
 // not at all without cpus.
 func newPool(n int, cpus []int, qos machine.QoS) *pool {
-	p := &pool{n: n, cpus: cpus, qos: qos}
-	p.wake = sync.NewCond(&p.mu)
+	p := &pool{n: n, cpus: cpus, qos: qos, sleepers: make([]sleeper, n)}
 	type settled struct{ pin, qos error }
 	ready := make(chan settled, n)
 	settle := func(w int) { ready <- settled{p.pin(w), machine.SetQoS(qos)} }
@@ -97,14 +94,25 @@ func (p *pool) run(f func(w int)) {
 	p.work = f
 	p.pending.Store(int32(p.n - 1))
 	p.round.Add(1)
-	if p.sleepers.Load() > 0 {
-		p.mu.Lock()
-		p.wake.Broadcast()
-		p.mu.Unlock()
-	}
+	p.wake()
 	f(0)
 	spin(func() bool { return p.pending.Load() == 0 })
 	p.work = nil
+}
+
+// A sleeper is where a worker sleeps between runs.
+type sleeper struct {
+	machine.Parker
+	asleep atomic.Bool
+}
+
+// wake wakes the workers that sleep.
+func (p *pool) wake() {
+	for w := range p.sleepers {
+		if s := &p.sleepers[w]; s.asleep.Load() {
+			s.Unpark()
+		}
+	}
 }
 
 // serve is the life of a worker but the first.
@@ -115,14 +123,13 @@ func (p *pool) serve(w int) {
 			for i := 0; i < 200 && !begun(); i++ {
 			}
 		}
-		if !begun() {
-			p.mu.Lock()
-			p.sleepers.Add(1)
-			for !begun() {
-				p.wake.Wait()
+		for s := &p.sleepers[w]; !begun(); {
+			// Who begins a round looks whether it is asleep after that, so either that
+			// one sees it or begun sees the round.
+			if s.asleep.Store(true); !begun() {
+				s.Park()
 			}
-			p.sleepers.Add(-1)
-			p.mu.Unlock()
+			s.asleep.Store(false)
 		}
 		if p.closed.Load() {
 			return
@@ -173,9 +180,7 @@ func spin(done func() bool) {
 // close ends the workers. No run is in hand.
 func (p *pool) close() {
 	p.closed.Store(true)
-	p.mu.Lock()
-	p.wake.Broadcast()
-	p.mu.Unlock()
+	p.wake()
 	p.stopped.Wait()
 }
 
