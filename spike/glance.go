@@ -180,95 +180,110 @@ func typical(x []float64) float64 {
 }
 
 // put returns costs as a glance at a schedule found them, and how many times as
-// long the tasks of each unit take as in the costs. What was not seen is scaled
-// alike.
+// long the tasks of each unit take as in the costs.
 func (g *glance) put(c *plan.Costs, place []string, k several) (*plan.Costs, speeds) {
 	out := *c
 	out.Handoffs = nil // they are in the tasks' times
-	out.Units, out.Chunks = slices.Clone(c.Units), slices.Clone(c.Chunks)
-	// A unit's own chunks, as they are seen and as they were measured.
 	by := speeds{}
 	for _, unit := range distinct(place) {
-		var now, before float64
-		for i, x := range c.Chunks {
-			if place[i] != unit {
-				continue
-			}
-			cost := x.On[unit]
-			if len(g.merged[i]) > 0 {
-				now, before = now+typical(g.merged[i]), before+ms(together(cost, k.streams))
-			}
-			if len(g.other[i]) > 0 {
-				now, before = now+typical(g.other[i]), before+ms(cost.Rows[0].Time)
-			}
-			if len(g.same[i]) > 0 && cost.Next > 0 {
-				now, before = now+typical(g.same[i]), before+ms(cost.Next)
-			}
-			for rows, t := range g.blocks[i] {
-				if at, ok := sample(cost.Rows, rows); ok {
-					now, before = now+typical(t), before+ms(cost.Rows[at].Time)
-				}
-			}
-		}
-		if by[unit] = 1; before > 0 {
-			by[unit] = now / before
+		by[unit] = g.speed(c, place, unit, k)
+	}
+	out.Chunks = slices.Clone(c.Chunks)
+	for i, unit := range place {
+		on := maps.Clone(c.Chunks[i].On)
+		on[unit] = g.cost(i, scaledCost(on[unit], by[unit]), k)
+		out.Chunks[i].On = on
+	}
+	g.gaps(&out)
+	return &out, by
+}
+
+// speed is how many times as long a unit's own tasks take as in the costs.
+func (g *glance) speed(c *plan.Costs, place []string, unit string, k several) float64 {
+	var now, before float64
+	add := func(seen []float64, was time.Duration) {
+		if len(seen) > 0 && was > 0 {
+			now, before = now+typical(seen), before+ms(was)
 		}
 	}
-	for i := range out.Chunks {
-		unit := place[i]
-		cost := scaledCost(c.Chunks[i].On[unit], by[unit])
-		if len(g.other[i]) >= seldom || len(g.same[i]) == 0 && len(g.other[i]) > 0 {
-			cost.Rows[0].Time = milliseconds(typical(g.other[i]))
+	for i, x := range c.Chunks {
+		if place[i] != unit {
+			continue
 		}
-		if len(g.same[i]) >= seldom {
-			cost.Next = milliseconds(typical(g.same[i]))
-		}
-		if at, ok := sample(cost.Streams, k.streams); ok && len(g.merged[i]) > 0 {
-			cost.Streams[at].Time = milliseconds(typical(g.merged[i]))
-		}
-		for rows, t := range g.blocks[i] {
-			at, ok := sample(cost.Rows, rows)
-			if !ok {
-				cost.Rows = slices.Insert(cost.Rows, at, plan.Sample{N: rows})
+		cost := x.On[unit]
+		add(g.merged[i], together(cost, k.streams))
+		add(g.other[i], cost.Rows[0].Time)
+		add(g.same[i], cost.Next)
+		for rows, seen := range g.blocks[i] {
+			if at, ok := sample(cost.Rows, rows); ok {
+				add(seen, cost.Rows[at].Time)
 			}
-			cost.Rows[at].Time = milliseconds(typical(t))
 		}
-		out.Chunks[i].On = maps.Clone(c.Chunks[i].On)
-		out.Chunks[i].On[unit] = cost
+	}
+	if before == 0 {
+		return 1
+	}
+	return now / before
+}
+
+// cost is a chunk's with what was seen in the place of what was measured.
+func (g *glance) cost(chunk int, c plan.Cost, k several) plan.Cost {
+	other, same, merged := g.other[chunk], g.same[chunk], g.merged[chunk]
+	if len(other) >= seldom || len(other) > 0 && len(same) == 0 {
+		c.Rows[0].Time = milliseconds(typical(other))
+	}
+	if len(same) >= seldom {
+		c.Next = milliseconds(typical(same))
+	}
+	if at, ok := sample(c.Streams, k.streams); ok && len(merged) > 0 {
+		c.Streams[at].Time = milliseconds(typical(merged))
+	}
+	for rows, seen := range g.blocks[chunk] {
+		at, ok := sample(c.Rows, rows)
+		if !ok {
+			c.Rows = slices.Insert(c.Rows, at, plan.Sample{N: rows})
+		}
+		c.Rows[at].Time = milliseconds(typical(seen))
+	}
+	return c
+}
+
+// gaps puts into costs what lies between tasks. What comes late does so by as much
+// on average, streams and units together.
+func (g *glance) gaps(c *plan.Costs) {
+	var late float64
+	n := 0
+	add := func(tardy, prompt []float64) {
+		if len(tardy) >= seldom && len(prompt) >= seldom {
+			late, n = late+float64(len(tardy))*(typical(tardy)-typical(prompt)), n+len(tardy)
+		}
 	}
 	if host := slices.Concat(g.host, g.hostLate); len(host) > 0 {
-		out.Host = milliseconds(typical(host))
+		c.Host = milliseconds(typical(host))
 	}
-	var late float64
-	lates := 0
-	later := func(t, prompt []float64) {
-		if len(t) >= seldom && len(prompt) >= seldom {
-			late, lates = late+float64(len(t))*(typical(t)-typical(prompt)), lates+len(t)
-		}
+	if add(g.hostLate, g.host); n > 0 {
+		c.Host = milliseconds(typical(g.host))
 	}
-	if later(g.hostLate, g.host); lates > 0 {
-		out.Host = milliseconds(typical(g.host))
+	for _, u := range c.Units {
+		add(g.late[u.Name], g.wake[u.Name])
 	}
-	for _, u := range out.Units {
-		later(g.late[u.Name], g.wake[u.Name])
+	if c.Late = 0; n > 0 {
+		c.Late = max(milliseconds(late/float64(n)), 0)
 	}
-	if out.Late = 0; lates > 0 {
-		out.Late = max(milliseconds(late/float64(lates)), 0)
-	}
-	for i := range out.Units {
-		u := &out.Units[i]
-		wake, tardy := g.wake[u.Name], g.late[u.Name]
+	c.Units = slices.Clone(c.Units)
+	for i := range c.Units {
+		u := &c.Units[i]
+		prompt, tardy := g.wake[u.Name], g.late[u.Name]
 		switch {
-		case len(wake) >= seldom || len(wake) > 0 && len(tardy) == 0:
-			u.Wake = milliseconds(typical(wake))
+		case len(prompt) >= seldom || len(prompt) > 0 && len(tardy) == 0:
+			u.Wake = milliseconds(typical(prompt))
 		case len(tardy) > 0:
-			u.Wake = max(milliseconds(typical(tardy))-out.Late, 0)
+			u.Wake = max(milliseconds(typical(tardy))-c.Late, 0)
 		}
 		if t := g.between[u.Name]; len(t) > 0 {
 			u.Between = milliseconds(typical(t))
 		}
 	}
-	return &out, by
 }
 
 // sample is the index of the sample of n rows or streams, or where it would be.
@@ -286,20 +301,29 @@ func together(c plan.Cost, streams int) time.Duration {
 
 // glanced puts a glance into the raw record.
 func (s *session) glanced(g *glance, place []string, k several, by speeds) {
-	for _, unit := range distinct(place) {
-		factor := by[unit]
-		s.raw.add(Line{Kind: "drift", Unit: unit, Placement: Placement(place), Streams: k.streams, Merge: &k.merge, Factor: &factor, Kept: &g.quiet})
-		for what, t := range map[string][]float64{"wake": g.wake[unit], "late": g.late[unit], "between": g.between[unit]} {
-			if len(t) > 0 {
-				s.raw.add(Line{Kind: "gap", Placement: Placement(place), Unit: unit, What: what, Streams: k.streams, Merge: &k.merge, MS: number(typical(t)), Kept: &g.quiet})
-			}
+	line := func(l Line, what string, seen []float64) {
+		if len(seen) == 0 {
+			return
 		}
+		l.Placement, l.Streams, l.Merge, l.Kept = Placement(place), k.streams, &k.merge, &g.quiet
+		l.What, l.MS = what, number(typical(seen))
+		s.raw.add(l)
 	}
-	for i := range place {
-		for what, t := range map[string][]float64{"other": g.other[i], "same": g.same[i], "merged": g.merged[i]} {
-			if len(t) > 0 {
-				s.raw.add(Line{Kind: "task", Placement: Placement(place), Chunk: s.chunk(i), Unit: place[i], What: what, Streams: k.streams, Merge: &k.merge, MS: number(typical(t)), Kept: &g.quiet})
-			}
+	for _, unit := range distinct(place) {
+		s.raw.add(Line{Kind: "drift", Unit: unit, Placement: Placement(place), Streams: k.streams, Merge: &k.merge, Factor: number(by[unit]), Kept: &g.quiet})
+		gap := Line{Kind: "gap", Unit: unit}
+		line(gap, "wake", g.wake[unit])
+		line(gap, "late", g.late[unit])
+		line(gap, "between", g.between[unit])
+	}
+	for i, unit := range place {
+		task := Line{Kind: "task", Chunk: s.chunk(i), Unit: unit}
+		line(task, "other", g.other[i])
+		line(task, "same", g.same[i])
+		line(task, "merged", g.merged[i])
+		for _, rows := range slices.Sorted(maps.Keys(g.blocks[i])) {
+			task.Rows = rows
+			line(task, "block", g.blocks[i][rows])
 		}
 	}
 }
