@@ -149,7 +149,11 @@ func (r *Report) standing(n int) Standing {
 		return s
 	}
 	s.Gain = s.Moved.TokS/s.Base.TokS - 1
-	s.RuleMet = s.Overlap >= Realised && s.Gain > 0
+	for _, x := range r.Results { // the best with the move may be another one
+		if x.Role == roleMoved && x.Streams == n && x.Overlap >= Realised && x.Measured.Steady > s.Base.TokS {
+			s.RuleMet = true
+		}
+	}
 	if s.Single.TokS > 0 {
 		s.Against = s.Moved.TokS/s.Single.TokS - 1
 	} else {
@@ -225,7 +229,7 @@ func (r *Report) lines() []string {
 		if x.RuleMet {
 			rule = "the rule (overlap of the run at least 0.50 and a gain) is met"
 		}
-		line := fmt.Sprintf("%s: %.1f tok/s with the move and %.1f without (%s), overlap %.2f; %s.", capital(streams(x.Streams)), x.Moved.TokS, x.Base.TokS, change(x.Gain), x.Overlap, rule)
+		line := fmt.Sprintf("%s: %.1f tok/s with the move%s and %.1f without%s (%s), overlap %.2f; %s.", capital(streams(x.Streams)), x.Moved.TokS, merged(x.Moved), x.Base.TokS, merged(x.Base), change(x.Gain), x.Overlap, rule)
 		if x.Single.Placement != "" && x.Single.Placement != x.Base.Placement {
 			line += fmt.Sprintf(" The best single unit is %s%s with %.1f tok/s: the move is at %s.", x.Single.Placement, merged(x.Single), x.Single.TokS, change(x.Against))
 		}
