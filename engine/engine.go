@@ -23,8 +23,11 @@
 // so that they stay together, a unit with nothing else to do waits for streams
 // whose steps ended with one task to ask for the next ones, for a sixteenth of
 // what the step took at most, unless that is less than 100 µs.
+//
 // Tasks of different units overlap whenever both queues have work. There is no
-// mode for either.
+// mode for either. So that streams which began together do not follow each other
+// through the units one by one, of decode tasks that are kept apart the one of the
+// latest chunk goes first, if there are no more streams than units.
 //
 // Units that have nothing to do park.
 //

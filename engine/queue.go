@@ -209,18 +209,36 @@ func (e *Engine) wakeAll() {
 // catches up with those ahead, and they go on as one. Streams that a race had
 // parted would follow each other for ever otherwise. A task is overtaken once by
 // each stream at most, since it is merged with it then.
-func (q *queue) next() int {
+//
+// Of decode tasks that are kept apart it is the one of the latest chunk, if there
+// are no more streams than units: what is ahead gets to the next unit while that
+// has nothing to do, and two streams that began together part. First come, first
+// served would let them follow each other through all units, one of which idles. A
+// task is overtaken at most by what is left of each other stream's step. With more
+// streams than units all have work anyway, and a chunk's weights may still be in a
+// cache for the next stream. e.mu is held.
+func (e *Engine) next(q *queue) int {
+	first := q.ready[0]
+	apart := first.apart() && e.cfg.Slots-len(e.free) <= len(e.queues)
 	best := 0
 	for i, t := range q.ready {
-		if !q.ready[0].joins() {
-			break
-		}
-		if t.joins() && t.c.index < q.ready[best].c.index {
-			best = i
+		switch chunk := q.ready[best].c.index; {
+		case first.joins():
+			if t.joins() && t.c.index < chunk {
+				best = i
+			}
+		case apart:
+			if t.apart() && t.c.index > chunk {
+				best = i
+			}
 		}
 	}
 	return best
 }
+
+// apart reports whether a task is of a decode step and is not merged with those of
+// other streams.
+func (t *task) apart() bool { return t.fetch == nil && len(t.b.tokens) == 1 && t.c.merge == 1 }
 
 // joins reports whether a task is of a decode step and may be merged with those
 // of other streams.
@@ -229,7 +247,7 @@ func (t *task) joins() bool { return t.fetch == nil && len(t.b.tokens) == 1 && t
 // pick takes the next task of the queue and those of other streams for the same
 // chunk that fit beside it. e.mu is held.
 func (e *Engine) pick(q *queue, batch []*task) []*task {
-	if i := q.next(); i > 0 {
+	if i := e.next(q); i > 0 {
 		first := q.ready[i]
 		copy(q.ready[1:], q.ready[:i])
 		q.ready[0] = first

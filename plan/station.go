@@ -128,15 +128,22 @@ func (u *station) pick(f *flow) {
 }
 
 // next is the index of the task to run next: the first, but of decode tasks that
-// may be merged the one of the earliest chunk, so that streams meet.
+// may be merged the one of the earliest chunk, so that streams meet, and of others,
+// if there are no more streams than units, the one of the latest, so that streams
+// part.
 func (u *station) next(f *flow) int {
+	first := u.queue[0]
 	best := 0
 	for i, t := range u.queue {
-		if !f.joins(u.queue[0]) {
-			break
-		}
-		if f.joins(t) && t.chunk < u.queue[best].chunk {
-			best = i
+		switch chunk := u.queue[best].chunk; {
+		case f.joins(first):
+			if f.joins(t) && t.chunk < chunk {
+				best = i
+			}
+		case first.b.rows == 1 && f.s.Streams-f.free <= len(f.units):
+			if t.b.rows == 1 && !f.joins(t) && t.chunk > chunk {
+				best = i
+			}
 		}
 	}
 	return best

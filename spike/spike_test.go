@@ -283,7 +283,7 @@ func TestFiles(t *testing.T) {
 		return string(b)
 	}
 	page := read("report.html")
-	for _, part := range []string{"prefers-color-scheme:dark", "<svg", "43.6", "token → c1", "Timelines", "waiting for"} {
+	for _, part := range []string{"prefers-color-scheme:dark", "<svg", "43.7", "token → c1", "Timelines", "waiting for"} {
 		if !strings.Contains(page, part) {
 			t.Errorf("report.html has no %q", part)
 		}

@@ -69,6 +69,25 @@ func TestMacStudioOneStream(t *testing.T) {
 	}
 }
 
+// Two streams that begin together part, so that both units have work: with half of
+// four equal chunks on each unit they would follow each other otherwise, at two
+// thirds of that. Of more streams each unit has one anyway.
+func TestStreamsPart(t *testing.T) {
+	p := parse(t, `{
+		"name": "even", "hidden": 1, "units": [{"name": "A"}, {"name": "B"}],
+		"chunks": [
+			{"name": "c1", "on": {"A": {"ms": 2}}}, {"name": "c2", "on": {"A": {"ms": 2}}},
+			{"name": "c3", "on": {"B": {"ms": 2}}}, {"name": "c4", "on": {"B": {"ms": 2}}}
+		]
+	}`)
+	for _, n := range []int{2, 3, 4} {
+		r := run(t, play.Config{Profile: p, Placement: map[string]string{"c1": "A", "c2": "A", "c3": "B", "c4": "B"}, Merge: 1, Streams: play.Same(n, 1, 64)})
+		if r.Steady < 0.98*1000/4 {
+			t.Errorf("%d streams: %.1f tok/s, not 250", n, r.Steady)
+		}
+	}
+}
+
 // What the first seed hoped for is there for two streams, and only on the split.
 func TestMacStudioTwoStreams(t *testing.T) {
 	p := find(t, "mac-studio")
