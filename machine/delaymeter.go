@@ -9,19 +9,11 @@ import "time"
 // that waited while the process's own other threads ran was not put off by others:
 // as much as those ran between two readings does not count. It keeps
 // the files of the threads open, so that a reading takes some microseconds a
-// thread, and goes on counting what threads had waited that have ended. The zero
+// thread; what a thread waited between the last reading and its end is lost. The zero
 // value is ready; it is used by one goroutine at a time and closed in the end.
 type DelayMeter struct {
 	threads map[string]*threadDelay
-	ended   delays        // of threads that have ended
-	last    delays        // as of the last reading
 	counted time.Duration // so far
 	allowed int           // CPUs of a thread that is not pinned: the most of any
 	pinned  bool          // there are or were pinned threads
-}
-
-// delays are times of threads, added up.
-type delays struct {
-	all, pinned time.Duration // for which all, and those that are pinned, waited
-	own         time.Duration // for which those ran that are not
 }

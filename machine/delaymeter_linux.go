@@ -13,12 +13,12 @@ import (
 const taskFolder = "/proc/self/task"
 
 type threadDelay struct {
-	id     int
-	file   *os.File
-	waited time.Duration
-	ran    time.Duration
-	cpus   int // that it may use
-	seen   bool
+	id          int
+	file        *os.File
+	waited, ran time.Duration                       // so far
+	more        struct{ waited, ran time.Duration } // than at the reading before
+	cpus        int                                 // that it may use
+	seen        bool
 }
 
 // Read is how long threads have waited so far, never less than before; false if
@@ -39,34 +39,27 @@ func (m *DelayMeter) Read() (time.Duration, bool) {
 			m.allowed = max(m.allowed, t.cpus)
 		}
 	}
-	sum := m.ended
+	var all, pinned, own time.Duration
 	for name, t := range m.threads {
-		pinned := t.cpus < m.allowed
-		m.pinned = m.pinned || pinned
-		sum.add(t, pinned)
-		if t.seen {
-			continue
+		switch {
+		case !t.seen:
+			t.file.Close()
+			delete(m.threads, name)
+		case t.cpus < m.allowed:
+			m.pinned = true
+			pinned += t.more.waited
+		default:
+			own += t.more.ran
 		}
-		m.ended.add(t, pinned)
-		t.file.Close()
-		delete(m.threads, name)
+		if t.seen {
+			all += t.more.waited
+		}
 	}
-	more := sum.all - m.last.all
 	if m.pinned {
-		more = sum.pinned - m.last.pinned - (sum.own - m.last.own)
+		all = pinned - own
 	}
-	m.last = sum
-	m.counted += max(more, 0)
-	return m.counted, len(m.threads) > 0 || m.pinned
-}
-
-func (d *delays) add(t *threadDelay, pinned bool) {
-	d.all += t.waited
-	if pinned {
-		d.pinned += t.waited
-	} else {
-		d.own += t.ran
-	}
+	m.counted += max(all, 0)
+	return m.counted, len(m.threads) > 0
 }
 
 // begin prepares a reading.
@@ -104,6 +97,7 @@ func (t *threadDelay) read() {
 	var buffer [128]byte
 	n, _ := t.file.ReadAt(buffer[:], 0)
 	fields := bytes.Fields(buffer[:n]) // time on a CPU, time waiting for one, slices
+	ran, waited := t.ran, t.waited
 	for i, to := range []*time.Duration{&t.ran, &t.waited} {
 		if i >= len(fields) {
 			break
@@ -112,6 +106,7 @@ func (t *threadDelay) read() {
 			*to = max(*to, time.Duration(ns))
 		}
 	}
+	t.more.ran, t.more.waited = t.ran-ran, t.waited-waited
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(t.id, &set) == nil {
 		t.cpus = set.Count()

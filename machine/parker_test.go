@@ -3,6 +3,7 @@ package machine_test
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/tandemrun/tandem/machine"
 )
@@ -48,6 +49,7 @@ func TestParkerBefore(t *testing.T) {
 		p.Park()
 		close(woken)
 	}()
+	time.Sleep(20 * time.Millisecond) // enough for it to return if it does
 	select {
 	case <-woken:
 		t.Fatal("two calls of Unpark let Park return twice")
