@@ -64,6 +64,21 @@ func TestGlance(t *testing.T) {
 	}
 }
 
+// A unit that goes on with the next chunk of one stream has not slept, though that
+// could start a moment after its last task ended.
+func TestGlanceChain(t *testing.T) {
+	rs := records([]seen{
+		{chunk: 0, stream: 1, task: 0, after: -1, from: 1, end: 5},
+		{chunk: 1, stream: 1, task: 1, after: 0, ready: 5.1, from: 5.5, end: 9},
+	})
+	rs[1].Unit = rs[0].Unit
+	g := newGlance(2)
+	g.add(&plan.Costs{Chunks: make([]plan.Chunk, 2)}, []string{"a", "a"}, rs, 0, 1)
+	if len(g.wake) != 0 || len(g.late) != 0 || len(g.between["a"]) != 1 || g.between["a"][0] != 0.5 {
+		t.Errorf("woken after %v, late after %v, between tasks %v ms", g.wake, g.late, g.between)
+	}
+}
+
 // What was seen takes the place of what was measured, what was not is scaled
 // alike, and handing over is no more apart.
 func TestGlancePut(t *testing.T) {
