@@ -81,7 +81,7 @@ func (p *pool) bind() {
 	runtime.LockOSThread()
 	_ = p.pin(0) // newPool has tried both and kept the errors
 	_ = machine.SetQoS(p.qos)
-	_ = machine.SharpenTimers() // without it all works as well, and other units wake later
+	_ = machine.SharpenTimers() // without it all works as well, and streams come later
 }
 
 // run calls f once as each worker, the first in the calling goroutine, and
