@@ -56,6 +56,8 @@ type Standing struct {
 	Overlap float64  `json:"realised_overlap"` // of Moved
 	Gain    float64  `json:"gain"`             // of Moved over Base
 	Against float64  `json:"gain_over_single"` // of Moved over Single
+
+	other string // what meets the rule, if Moved does not
 }
 
 // A Schedule is one that was measured.
@@ -152,6 +154,9 @@ func (r *Report) standing(n int) Standing {
 	for _, x := range r.Results { // the best with the move may be another one
 		if x.Role == roleMoved && x.Streams == n && x.Overlap >= Realised && x.Measured.Steady > s.Base.TokS {
 			s.RuleMet = true
+			if s.Overlap < Realised {
+				s.other = fmt.Sprintf(" by another schedule with the move (%.1f tok/s%s, overlap %.2f)", x.Measured.Steady, merged(Schedule{Streams: n, Merge: x.Merge}), x.Overlap)
+			}
 		}
 	}
 	if s.Single.TokS > 0 {
@@ -227,7 +232,7 @@ func (r *Report) lines() []string {
 		}
 		rule := "the rule (overlap of the run at least 0.50 and a gain) is not met"
 		if x.RuleMet {
-			rule = "the rule (overlap of the run at least 0.50 and a gain) is met"
+			rule = "the rule (overlap of the run at least 0.50 and a gain) is met" + x.other
 		}
 		line := fmt.Sprintf("%s: %.1f tok/s with the move%s and %.1f without%s (%s), overlap %.2f; %s.", capital(streams(x.Streams)), x.Moved.TokS, merged(x.Moved), x.Base.TokS, merged(x.Base), change(x.Gain), x.Overlap, rule)
 		if x.Single.Placement != "" && x.Single.Placement != x.Base.Placement {

@@ -20,7 +20,7 @@ func TestVerdict(t *testing.T) {
 		s.judge()
 		return s.r.Verdict
 	}
-	if v := verdict(110, 0.1); !v.RuleMet || !v.ByStreams[0].RuleMet || v.ByStreams[0].Moved.TokS != 130 || v.Overlap != "strong" {
+	if v := verdict(110, 0.1); !v.RuleMet || !v.ByStreams[0].RuleMet || v.ByStreams[0].Moved.TokS != 130 || v.Overlap != "strong" || !strings.Contains(strings.Join(v.Lines, " "), "is met by another schedule with the move (110.0 tok/s (streams kept apart), overlap 0.90)") {
 		t.Errorf("%+v: streams apart overlap by 0.9 and gain 10 %%", v)
 	}
 	if v := verdict(95, 0.1); v.RuleMet {
